@@ -271,7 +271,7 @@ fn what_cannot_be_exported_says_what_can() {
         (&["export", "R-55"], "; did you mean R-5?"),
         (
             &["export", "H-2"],
-            "H-2: its runs are no experiment files; allowed: R-2, R-3",
+            "H-2: its runs are no experiment files; allowed: H-3, H-8",
         ),
         (&["export", "R-1"], "R-1: it needs no runs"),
         (

@@ -466,7 +466,7 @@ fn needed(root: &DeTable<'_>) -> Vec<Problem> {
     let mut has_programs = false;
     for (i, program) in programs {
         has_programs = true;
-        if !program.contains_key("cores") {
+        if !program.contains_key("cores") && !root.contains_key("deal") {
             let at = KeyPath::of("program").item(i);
             problems.push(Problem::at(at, "missing field `cores`"));
         }

@@ -7,10 +7,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
 
-use crate::{Refs, problem::refused_value, value::described};
+use crate::{Percent, Refs, problem::refused_value, value::described};
 
 /// Where in its life a program is met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Enter {
     /// At its beginning.
     Start,
@@ -20,6 +20,9 @@ pub enum Enter {
     Iteration,
     /// Anywhere in so many references.
     Within(Refs<1>),
+    /// Anywhere in the first part of its recording, of this share; of a built-in program, right after its
+    /// set-up. When it ends, it begins again there.
+    First(Percent),
 }
 
 /// Words of [`Enter`].
@@ -30,7 +33,8 @@ const WORDS: [(&str, Enter); 3] = [
 ];
 
 /// What it may be.
-const WHAT: &str = "\"start\", \"anywhere\", \"iteration\", or references such as \"2M\"";
+const WHAT: &str =
+    "\"start\", \"anywhere\", \"iteration\", references such as \"2M\", or a share such as \"50%\"";
 
 impl<'de> Deserialize<'de> for Enter {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -39,6 +43,9 @@ impl<'de> Deserialize<'de> for Enter {
             .string(|text| {
                 if let Some((_, enter)) = WORDS.iter().find(|(word, _)| *word == text) {
                     return Ok(*enter);
+                }
+                if let Ok(share) = text.parse() {
+                    return Ok(Self::First(share));
                 }
                 let refs: Option<Count> = text.parse().ok();
                 let within = refs.and_then(|refs| Refs::within(refs.0)).map(Self::Within);
@@ -55,8 +62,10 @@ impl<'de> Deserialize<'de> for Enter {
 
 impl Serialize for Enter {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        if let Self::Within(refs) = self {
-            return refs.serialize(to);
+        match self {
+            Self::Within(refs) => return refs.serialize(to),
+            Self::First(share) => return to.collect_str(share),
+            Self::Start | Self::Anywhere | Self::Iteration => {}
         }
         let found = WORDS.iter().find(|(_, enter)| enter == self);
         to.serialize_str(found.map_or("start", |(word, _)| word))

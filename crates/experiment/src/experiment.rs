@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
-    Advise, Before, Course, Files, Frames, Guest, KeyPath, MAX_REFS, Machine, MadeFile, Memory, On,
-    OnLimit, Policy, Problem, Program, Refs, Role, Sweep, Tree, Whole,
+    Advise, Before, Course, Deal, Files, Frames, Guest, KeyPath, MAX_REFS, Machine, MadeFile,
+    Memory, On, OnLimit, Policy, Problem, Program, Refs, Role, Sweep, Tree, Whole,
     guest::{check_files, check_trees},
     problem::refused_value,
     value::{Version, described},
@@ -53,6 +53,17 @@ words! {
     }
 }
 
+words! {
+    /// What the draws of a repetition follow from, beside its seed.
+    pub enum Draws {
+        /// The places of programs in the file. They begin within 100 us of one another.
+        Places = "places",
+        /// Their names: a program is met at the same place whatever runs beside it, also in other files
+        /// of the same seed. All programs begin at once.
+        Names = "names",
+    }
+}
+
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -77,6 +88,13 @@ pub struct Experiment {
     #[serde(default)]
     #[schemars(extend("x-hosts" = "model"))]
     pub budget_of: BudgetOf,
+    /// What do the draws of a repetition follow from, beside its seed?
+    #[serde(default)]
+    #[schemars(extend("x-hosts" = "model"))]
+    pub draws: Draws,
+    /// Hardware threads that are dealt out to programs without `cores`. Default: each program has `cores`.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub deal: Option<Deal>,
     /// Which programs run together.
     #[serde(default)]
     pub together: Together,
@@ -246,6 +264,9 @@ impl Experiment {
     pub(crate) fn check(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         self.check_programs(&mut problems);
+        if let Some(deal) = &self.deal {
+            deal.check(&self.program, &mut problems);
+        }
         self.check_together(&mut problems);
         if let Some(course) = &self.course {
             course.check(&KeyPath::of("course"), &mut problems);

@@ -8,7 +8,7 @@ use piebald_hw::{
     nearest_size, presets,
     spec::{Inclusion, MachineSpec},
 };
-use piebald_units::Bytes;
+use piebald_units::{Bytes, Picos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,10 @@ pub struct Machine {
     /// for none.
     #[schemars(extend("x-hosts" = "model"))]
     pub slice_hash: Option<Vec<String>>,
+    /// Transfers of the memory's bus, in millions a second, instead of the preset's: latencies stay the same in
+    /// nanoseconds, to the next cycle.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub bus_mts: Option<Whole<100, 20_000>>,
     /// What the last level promises about the levels inside it, instead of the preset's.
     #[schemars(extend("x-hosts" = "model"))]
     pub inclusion: Option<Word<Inclusion>>,
@@ -106,6 +110,11 @@ impl Machine {
             }
             Built::new(&spec, &Options::default())
                 .map_err(|e| Problem::at(at.key("slice_hash"), e.to_string()))?;
+        }
+        if let Some(bus) = self.bus_mts {
+            time_bus(&mut spec, bus.get());
+            Built::new(&spec, &Options::default())
+                .map_err(|e| Problem::at(at.key("bus_mts"), e.to_string()))?;
         }
         if let Some(Word(inclusion)) = self.inclusion {
             let last = spec.last_level().level;
@@ -173,6 +182,31 @@ fn from_file(file: &Path, path: &KeyPath) -> Result<MachineSpec, Problem> {
     Ok(spec)
 }
 
+/// Gives a machine's memory another bus of so many MT/s. Latencies stay in nanoseconds, to the next cycle.
+fn time_bus(spec: &mut MachineSpec, bus: u64) {
+    let t = &mut spec.memory.dram.timing;
+    let (old, new) = (t.tck.0, 2_000_000 / bus);
+    t.tck = Picos(new);
+    let as_long = |cycles: u32| (u64::from(cycles) * old).div_ceil(new) as u32;
+    for cycles in [
+        &mut t.cl,
+        &mut t.cwl,
+        &mut t.rcd,
+        &mut t.rp,
+        &mut t.ras,
+        &mut t.rrd,
+        &mut t.faw,
+        &mut t.wr,
+        &mut t.wtr,
+        &mut t.rtp,
+        &mut t.rfc,
+        &mut t.refi,
+    ] {
+        *cycles = as_long(*cycles).max(1);
+    }
+    t.rc = as_long(t.rc).max(t.ras + t.rp);
+}
+
 /// Gives a machine another memory.
 fn resize(spec: &mut MachineSpec, size: Bytes, path: KeyPath) -> Result<(), Problem> {
     let [least, unit] = MEMORY;
@@ -194,4 +228,37 @@ fn resize(spec: &mut MachineSpec, size: Bytes, path: KeyPath) -> Result<(), Prob
         Problem::at(path, format!("{e}{asked}"))
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_bus_has_the_same_latencies_in_nanoseconds() {
+        let build = |bus_mts: Option<u64>| {
+            let machine = Machine {
+                preset: Some("i7-860".to_owned()),
+                bus_mts: bus_mts.map(Whole::new),
+                ..Machine::default()
+            };
+            let built = machine.build(Path::new("."), &KeyPath::of("machine"));
+            built.expect("a machine").0
+        };
+        let preset = build(None);
+        assert_eq!(format!("{:?}", build(Some(1333))), format!("{preset:?}"));
+        let nanos = |s: &MachineSpec, cycles: u32| u64::from(cycles) * s.memory.dram.timing.tck.0;
+        for bus in [1066, 800] {
+            let slow = build(Some(bus));
+            let (a, b) = (&preset.memory.dram.timing, &slow.memory.dram.timing);
+            assert_eq!(b.tck.0, 2_000_000 / bus);
+            for (a, b) in [(a.rcd, b.rcd), (a.cl, b.cl), (a.rc, b.rc)] {
+                let (a, b) = (nanos(&preset, a), nanos(&slow, b));
+                assert!(
+                    b >= a && b < a + 2 * slow.memory.dram.timing.tck.0,
+                    "{a} {b}"
+                );
+            }
+        }
+    }
 }

@@ -15,7 +15,7 @@ use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
     Align, Binding, Change, Clients, Enter, Excerpt, KeyPath, Measure, Objects, OnLimit, Pace,
-    Problem, RegionRequest, Stage, Text, Word,
+    Problem, RegionRequest, Share, Stage, Text, Word,
     colors::{Colors, check_changes},
     course::{Course, RunTime},
     replayed::REPLAYED,
@@ -104,9 +104,10 @@ pub struct Program {
     #[schemars(extend("x-hosts" = "model"))]
     pub redraw: bool,
     /// Where it is met, drawn in each repetition: `"anywhere"` in its recording (of a built-in program
-    /// in the references of a warm-up and a measured part), in its first `"iteration"`, or in so many
-    /// references. All before has taken place at no cost; of a built-in program also its set-up. Default: a target at
-    /// its beginning, a polluter of one thread anywhere in the first half of its recording.
+    /// in the references of a warm-up and a measured part), in its first `"iteration"`, in so many
+    /// references, or in a first share of its recording, `"50%"` (of a built-in program right after its set-up): then it
+    /// begins again there when it ends. All before has taken place at no cost; of a built-in program also its set-up.
+    /// Default: a target at its beginning, a polluter of one thread anywhere in the first half of its recording.
     #[schemars(extend("x-hosts" = "model"))]
     pub enter: Option<Enter>,
     /// Does it go on as another image of its process when it ends, so that it has a measured part however
@@ -127,7 +128,10 @@ pub struct Program {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-hosts" = "model"))]
     pub own_files: bool,
-    /// Hardware threads that it may use; needed, but for requests.
+    /// Which share of `warmup_refs` and `budget_refs` its own are. Default: 1.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub length: Option<Share>,
+    /// Hardware threads that it may use; needed, but for requests and with a table `[deal]`.
     #[serde(default = "no_cores", skip_serializing_if = "has_no_cores")]
     pub cores: Text<CoreSet>,
     /// Page colors that it owns under `frames = "rainbow"`.
@@ -431,6 +435,7 @@ impl Program {
             problems.push(Problem::refuse(at.key("enter"), "\"iteration\"", allowed));
         }
         let met = [
+            ("length", self.length.is_some()),
             ("enter", self.enter.is_some()),
             ("again", self.again),
             ("whole_iterations", self.whole_iterations),

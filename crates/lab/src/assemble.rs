@@ -461,6 +461,7 @@ impl Results<'_> {
             pages: of(&|t| t.pages),
             huge_pages: of(&|t| t.huge_pages),
             faults: of(&|t| t.faults),
+            memory_reads: of(&|t| t.per_kilo(t.memory_lines)),
             colors: None,
             extra: Vec::new(),
         }

@@ -3,11 +3,12 @@
 use piebald_experiment::{Frames, MemoryState};
 use piebald_hw::spec::MachineSpec;
 use piebald_os_model::kernel::SysMonConfig;
-use piebald_sim::{Boot, Files, FrameRule, Managed, Zone, mix};
+use piebald_sim::{Boot, Files, FrameRule, Managed, Zone};
 use piebald_units::ColorSet;
 
 use crate::{
     colors::{map_of, zone_map},
+    drawn::Repetition,
     scenario::{Policy, Scenario},
 };
 
@@ -18,13 +19,13 @@ use crate::{
 pub(crate) fn boot(
     scenario: &Scenario,
     policy: &Policy,
-    draw: u64,
+    draw: Repetition,
     held: Vec<ColorSet>,
 ) -> Result<Boot, String> {
     Ok(Boot {
         memory: scenario.memory,
         frames: frames(&scenario.machine, policy, draw)?,
-        aged: (policy.memory == MemoryState::Aged).then(|| mix(&[draw, 5])),
+        aged: (policy.memory == MemoryState::Aged).then(|| draw.memory()),
         thp: policy.thp,
         tick: policy.tick,
         files: files(scenario, policy)?,
@@ -32,10 +33,10 @@ pub(crate) fn boot(
     })
 }
 
-fn frames(spec: &MachineSpec, policy: &Policy, draw: u64) -> Result<FrameRule, String> {
+fn frames(spec: &MachineSpec, policy: &Policy, draw: Repetition) -> Result<FrameRule, String> {
     Ok(match policy.frames {
         Frames::Stock => FrameRule::Stock,
-        Frames::Random => FrameRule::Random(mix(&[draw, 4])),
+        Frames::Random => FrameRule::Random(draw.of(4)),
         Frames::BinHopping => FrameRule::BinHopping(page_colors(spec).min(1024)),
         Frames::PageColoring => FrameRule::PageColoring(map_of(spec, policy)?),
         Frames::Rainbow => FrameRule::Owned(map_of(spec, policy)?),
@@ -44,7 +45,7 @@ fn frames(spec: &MachineSpec, policy: &Policy, draw: u64) -> Result<FrameRule, S
             let Some(hvr) = policy.hvr else {
                 return Ok(FrameRule::Owned(map));
             };
-            let seed = mix(&[draw, 7]);
+            let seed = draw.of(7);
             FrameRule::Managed(Box::new(Managed {
                 map,
                 config: hvr.config,

@@ -1,10 +1,11 @@
-//! Built-in programs that draw anew in each repetition.
+//! What a repetition draws, and built-in programs that draw anew in each.
 
 use std::sync::{Arc, OnceLock};
 
+use piebald_experiment::Draws;
 use piebald_sim::mix;
 use piebald_trace::recording::ReplayOptions;
-use piebald_units::{FileId, op::OpSource};
+use piebald_units::{CoreId, CoreSet, FileId, op::OpSource};
 use piebald_workload::{Builtin, Program, ProgramError, Recorded, record};
 
 /// How a built-in program is made for a repetition.
@@ -18,9 +19,90 @@ pub struct Redraw {
     pub(crate) options: ReplayOptions,
 }
 
-/// The seed of a built-in program, of all that a repetition draws.
-pub(crate) fn seed_of(draw: u64) -> u64 {
-    mix(&[draw, 8])
+/// A number that depends on all its parts (SplitMix64's finaliser).
+pub fn draw(seed: u64, words: &str, number: u64) -> u64 {
+    let parts = words.bytes().map(u64::from).chain([number]);
+    parts.fold(seed ^ 0x5851_f42d_4c95_7f2d, |h, p| {
+        let mut z = (h ^ p).wrapping_add(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    })
+}
+
+/// A number below `below` (0 if that is 0), at the same share of it for the same draw. Recordings of
+/// one program differ by a few references each time; a remainder would be another place each time.
+pub fn share_of(below: u64, draw: u64) -> u64 {
+    ((u128::from(draw) * u128::from(below)) >> 64) as u64
+}
+
+/// What all draws of a repetition follow from.
+#[derive(Clone, Copy, Debug)]
+pub struct Repetition {
+    pub(crate) seed: u64,
+    draws: Draws,
+}
+
+impl Repetition {
+    /// Of a study with this seed, whose draws follow from places or names.
+    pub fn new((seed, draws): (u64, Draws), repetition: u32) -> Self {
+        let repetition = u64::from(repetition);
+        let seed = match draws {
+            Draws::Places => mix(&[seed, repetition]),
+            Draws::Names => seed.wrapping_add(repetition),
+        };
+        Self { seed, draws }
+    }
+
+    /// Of what has neither place nor name.
+    pub(crate) fn of(self, what: u64) -> u64 {
+        mix(&[self.seed, what])
+    }
+
+    /// Of the history of memory.
+    pub(crate) fn memory(self) -> u64 {
+        match self.draws {
+            Draws::Places => self.of(5),
+            Draws::Names => draw(self.seed, "memory", 0),
+        }
+    }
+
+    /// Of the place where a program is met.
+    pub(crate) fn place(self, at: usize, name: &str) -> u64 {
+        match self.draws {
+            Draws::Places => mix(&[self.seed, 3, at as u64]),
+            Draws::Names => draw(self.seed, name, 1),
+        }
+    }
+
+    /// When a program begins, within this time.
+    pub(crate) fn start(self, at: usize, within: u64) -> u64 {
+        match self.draws {
+            Draws::Places => mix(&[self.seed, 2, at as u64]) % within,
+            Draws::Names => 0,
+        }
+    }
+
+    /// Of these hardware threads the one that the so-manieth program is dealt; each has another.
+    pub(crate) fn dealt(self, cores: CoreSet, (name, number): (&str, u64), nth: usize) -> CoreSet {
+        let mut left: Vec<CoreId> = cores.iter().collect();
+        let mut chosen = CoreSet::EMPTY;
+        // There are enough: checked where the file is read.
+        for place in (0..=nth).take(cores.len() as usize) {
+            let drawn = draw(self.seed, &format!("{name} place {place}"), number);
+            let at = drawn % left.len() as u64;
+            chosen = CoreSet::one(left.swap_remove(at as usize));
+        }
+        chosen
+    }
+
+    /// The seed of a built-in program.
+    pub(crate) fn builtin(self) -> u64 {
+        match self.draws {
+            Draws::Places => self.of(8),
+            Draws::Names => self.seed,
+        }
+    }
 }
 
 /// A built-in program that is executed when it is first needed. It is not executed if the outcome is
@@ -32,11 +114,11 @@ pub(crate) struct Drawn {
 }
 
 impl Redraw {
-    /// The program of a repetition whose draws all follow from `draw`.
-    pub(crate) fn of(&self, draw: u64) -> Arc<dyn Program> {
+    /// The program of a repetition.
+    pub(crate) fn of(&self, repetition: Repetition) -> Arc<dyn Program> {
         Arc::new(Drawn {
             redraw: self.clone(),
-            seed: seed_of(draw),
+            seed: repetition.builtin(),
             executed: OnceLock::new(),
         })
     }
@@ -89,5 +171,39 @@ impl Program for Drawn {
         Some(format!(
             "built-in {builtin}, seed {seed}, {refs} references, {options:?}"
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_program_is_dealt_another_hardware_thread_and_another_name_deals_otherwise() {
+        let all = CoreSet::first(8);
+        let deal = |seed, name, number| -> Vec<u64> {
+            let draw = Repetition::new((seed, Draws::Names), 0);
+            let of = |nth| draw.dealt(all, (name, number), nth).bits();
+            (0..8).map(of).collect()
+        };
+        let first = deal(1, "x", 0);
+        assert_eq!(first.iter().sum::<u64>(), all.bits());
+        assert_eq!(deal(1, "x", 0), first);
+        for other in [deal(2, "x", 0), deal(1, "y", 0), deal(1, "x", 1)] {
+            assert_eq!(other.iter().sum::<u64>(), all.bits());
+            assert_ne!(other, first);
+        }
+    }
+
+    #[test]
+    fn a_place_moves_no_further_than_what_it_is_drawn_from() {
+        for number in 0..1000 {
+            let drawn = draw(42, "place", number);
+            let places = [49_999_999u64, 50_000_000, 50_000_002].map(|n| share_of(n, drawn));
+            assert!(places[0] <= places[2] && places[2] - places[0] <= 4);
+            assert!(places[2] < 50_000_002);
+        }
+        assert_eq!((share_of(0, u64::MAX), share_of(1, u64::MAX)), (0, 0));
+        assert_eq!(share_of(100, u64::MAX), 99);
     }
 }

@@ -27,6 +27,7 @@ mod study;
 mod tally;
 
 pub use describe::machine_lines;
+pub use drawn::{Repetition, draw, share_of};
 pub use foresee::study;
 pub use jobs::runs_of;
 pub use memory::extra_names;

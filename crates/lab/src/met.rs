@@ -22,6 +22,8 @@ pub(crate) struct Met {
     /// References that the place where it is met is drawn from; 0 = it is met at its beginning, and
     /// `None` = its role says where.
     pub(crate) enter: Option<u64>,
+    /// It begins again there when it ends.
+    pub(crate) stays: bool,
 }
 
 impl Met {
@@ -52,7 +54,7 @@ impl Met {
         } else {
             1.0
         };
-        let mut met = Self::weighted(scenario, weight);
+        let mut met = Self::weighted((scenario, entry), weight);
         let one = if entry.whole_iterations || entry.enter == Some(Enter::Iteration) {
             let twice = of(&builtin.with_iterations(2), ENOUGH)?;
             iteration(&twice)?.ok_or("it has no iterations of which each makes references")?
@@ -65,6 +67,8 @@ impl Met {
         }
         met.enter = entry.enter.map(|enter| match enter {
             Enter::Start => 0,
+            // Its set-up is passed over in any case.
+            Enter::First(_) => 1,
             Enter::Anywhere => met.warmup + met.budget,
             Enter::Iteration => one,
             Enter::Within(refs) => refs.get(),
@@ -83,7 +87,7 @@ impl Met {
         } else {
             1.0
         };
-        let mut met = Self::weighted(scenario, weight);
+        let mut met = Self::weighted((scenario, entry), weight);
         // One that starts again has all of its life before it wherever it is met.
         let room = if entry.again {
             length(program)?
@@ -95,16 +99,19 @@ impl Met {
             // Only built-in programs mark iterations: refused where the file is read.
             Enter::Anywhere | Enter::Iteration => room.max(1),
             Enter::Within(within) => within.get().min(room).max(1),
+            Enter::First(share) => ((refs as f64 * share.ratio()) as u64).max(1),
         });
         Ok(met)
     }
 
-    fn weighted(scenario: &Scenario, weight: f64) -> Self {
-        let part = |refs: u64| (refs as f64 / weight) as u64;
+    fn weighted((scenario, entry): (&Scenario, &ProgramEntry), weight: f64) -> Self {
+        let own = |refs: u64| entry.length.map_or(refs, |length| length.of(refs));
+        let part = |refs: u64| (own(refs) as f64 / weight) as u64;
         Self {
             warmup: part(scenario.warmup_refs),
             budget: part(scenario.budget_refs).max(1),
             enter: None,
+            stays: matches!(entry.enter, Some(Enter::First(_))),
         }
     }
 }
@@ -134,6 +141,16 @@ fn read(program: &dyn Program, mut over: impl FnMut(At, Next) -> bool) -> Result
             return Ok(());
         }
     }
+}
+
+/// References of a program's first thread until it is set up.
+pub(crate) fn set_up(program: &dyn Program) -> Result<u64, String> {
+    let mut found = None;
+    read(program, |at, next| {
+        found = (next == Next::Mark(mark::READY)).then_some(at.all);
+        found.is_some()
+    })?;
+    found.ok_or_else(|| "no mark of the end of its set-up".to_owned())
 }
 
 /// All references of a program's first thread.

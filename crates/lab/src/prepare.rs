@@ -16,13 +16,16 @@ use piebald_units::CoreSet;
 use piebald_workload::{Again, Brief, Builtin, Foreign, Library, OwnFiles, Program, Recorded};
 
 use crate::{
-    drawn::{Redraw, seed_of},
-    met::Met,
+    drawn::{Redraw, Repetition},
+    met::{self, Met},
     near,
     parts::{self, Parts},
     regions::{NO_LIMIT, midway, setup_refs},
     scenario::{BeforeEntry, BeforeInput, Input, ProgramEntry, Scenario},
 };
+
+/// How often a built-in program that is met in a share of its life could make its references before it ends.
+const LIVES: u64 = 4;
 
 /// Records a command line and says where the recording is. The argument after
 /// the words is the number of references that the study needs.
@@ -50,6 +53,8 @@ pub struct Prepared {
     /// References that the place where it is met is drawn from, whatever its role; 0 = it is met at its
     /// beginning.
     pub enter: Option<u64>,
+    /// When it ends it begins again where it was met.
+    pub stays: bool,
     /// It goes on as another image when it ends.
     pub again: bool,
     /// The number of its files, if they are no other program's.
@@ -68,8 +73,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Its references in a repetition, of which all draws follow from `draw`, once and from its beginning.
-    pub fn in_repetition(&self, repetition: u32, draw: u64) -> Arc<dyn Program> {
+    /// Its references in a repetition, once and from its beginning.
+    pub fn in_repetition(&self, repetition: u32, draw: Repetition) -> Arc<dyn Program> {
         let program = match self.redraw.as_ref().filter(|_| repetition > 0) {
             Some(redraw) => redraw.of(draw),
             None => return self.program.clone(),
@@ -153,12 +158,14 @@ fn plain(entry: &BeforeEntry) -> Option<ProgramEntry> {
         input: input.clone(),
         redraw: false,
         enter: None,
+        length: None,
         again: false,
         whole_iterations: false,
         count_copies: false,
         own_files: false,
         regions: None,
         cores: CoreSet::EMPTY,
+        is_dealt: false,
         colors: None,
         on_limit: entry.on_limit,
         changes: Vec::new(),
@@ -224,13 +231,19 @@ fn prepare_one(
         Input::Builtin(text) => {
             let builtin = Builtin::parse(text).map_err(|e| format!("{e}{}", near::builtin(&e)))?;
             let seed = if entry.redraw {
-                seed_of(scenario.draw(0))
+                scenario.draw(0).builtin()
             } else {
                 scenario.seed
             };
             if entry.regions.is_none() {
                 let lengths = Met::of_builtin(scenario, entry, (&builtin, seed))?;
-                wanted = and_more(lengths.refs());
+                // One that ends begins again, which others notice: its life is longer than all that it is
+                // measured for.
+                wanted = if lengths.stays && scenario.programs.len() > 1 {
+                    LIVES.saturating_mul(scenario.warmup_refs + scenario.budget_refs)
+                } else {
+                    and_more(lengths.refs())
+                };
                 met = Some(lengths);
             }
             let recording = library.recording(&builtin, seed, wanted);
@@ -255,7 +268,10 @@ fn prepare_one(
     if !header.complete {
         warnings.push(format!("{}: the recording is incomplete", entry.name));
     }
-    let (program, prime) = opened(&entry.name, recording, options)?;
+    let (program, mut prime) = opened(&entry.name, recording, options)?;
+    if is_builtin && met.is_some_and(|met| met.stays) {
+        prime = met::set_up(&*program)?;
+    }
     let met = match met {
         Some(met) => met,
         None => {
@@ -298,8 +314,9 @@ fn prepare_one(
             refs / 2
         },
         prime,
-        marks_ready: is_builtin,
+        marks_ready: is_builtin && !met.stays,
         enter: met.enter,
+        stays: met.stays,
         again: false,
         own_files: None,
         brief: program.clone(),
@@ -370,6 +387,7 @@ fn prepare_regions(
         prime,
         spread: 0,
         enter: None,
+        stays: false,
         again: false,
         own_files: None,
         brief: program.clone(),
@@ -423,6 +441,7 @@ fn prepare_trace(
     Ok(Prepared {
         spread: if program.threads() > 1 { 0 } else { refs / 2 },
         enter: met.enter,
+        stays: met.stays,
         again: false,
         own_files: None,
         brief: program.clone(),

@@ -32,6 +32,7 @@ use crate::{
     assemble::{MAP_BUCKETS, Results, assemble},
     boot::boot,
     colors,
+    drawn::{Repetition, share_of},
     failures::Failures,
     jobs::{Focus, Job, Phase, group_of, groups, jobs, members, narrow_last_level},
     meter::{Meter, Shown},
@@ -291,7 +292,7 @@ impl<'a> Lab<'a> {
             features: self.scenario.features,
             disabled_controllers: self.scenario.disabled_controllers.clone(),
             threads: Threads {
-                first: policy.first_drawn.then(|| mix(&[draw, 9])),
+                first: policy.first_drawn.then(|| draw.of(9)),
                 ..policy.threads.clone()
             },
             before: before.collect(),
@@ -299,8 +300,27 @@ impl<'a> Lab<'a> {
             curve,
             fill: matches!(job.phase, Phase::Alone(_) | Phase::Together(_)),
             course,
-            ..Case::new(&machine, boot, programs, mix(&[draw, 1]))
+            ..Case::new(&machine, boot, programs, draw.of(1))
         })
+    }
+
+    /// The hardware threads that a program may use in a repetition.
+    fn cores(&self, at: usize, draw: Repetition, alone: bool) -> CoreSet {
+        let programs = &self.scenario.programs;
+        match self
+            .scenario
+            .deal
+            .as_ref()
+            .filter(|_| programs[at].is_dealt)
+        {
+            None => programs[at].cores,
+            Some(deal) if alone => draw.dealt(deal.cores.0, ("alone", 0), 0),
+            Some(deal) => {
+                let before = programs[..at].iter().filter(|entry| entry.is_dealt);
+                let number = deal.number.map_or(0, |number| number.0.0);
+                draw.dealt(deal.cores.0, (&deal.name, number), before.count())
+            }
+        }
     }
 
     /// Why a run has no outcome.
@@ -395,18 +415,23 @@ impl<'a> Lab<'a> {
         &self,
         at: usize,
         job: &Job,
-        (draw, made): (u64, &Arc<dyn Program>),
+        (draw, made): (Repetition, &Arc<dyn Program>),
     ) -> ProgramSetup {
         let entry = &self.scenario.programs[at];
         let input = &self.inputs[at];
         let policy = &self.scenario.policies[job.policy];
-        let start = mix(&[draw, 2, at as u64]) % self.start_spread();
+        let start = draw.start(at, self.start_spread());
         let alone = members(self.scenario, job.phase).len() == 1;
         let by_time = !alone && self.scenario.course.is_some();
         // A target is met at its beginning unless its table says otherwise, so that its measured part
         // is the same in every study; a polluter is met anywhere.
-        let place = mix(&[draw, 3, at as u64]);
+        let place = draw.place(at, &entry.name);
+        let mut prime = input.prime;
         let skip = match (input.enter, entry.role) {
+            (Some(refs), _) if input.stays => {
+                prime += share_of(refs, place);
+                0
+            }
             (Some(0), _) | (None, Role::Target) => 0,
             (Some(refs), _) => 1 + place % refs,
             (None, Role::Polluter) => place % (input.spread + 1),
@@ -423,7 +448,7 @@ impl<'a> Lab<'a> {
         let whole = ProgramSetup {
             name: entry.name.clone(),
             input: input.as_met(made),
-            cores: entry.cores,
+            cores: self.cores(at, draw, alone),
             colors: colors::setup(self.scenario, at, job.policy),
             stay: Stay {
                 remembered: hvr.is_some_and(|hvr| hvr.remember),
@@ -433,7 +458,7 @@ impl<'a> Lab<'a> {
             waits: entry.role == Role::Target && !by_time,
             measured: self.is_measured(at, job),
             skip,
-            prime: input.prime,
+            prime,
             marks_ready: input.marks_ready,
             warmup: input.warmup,
             budget: if by_time { MAX_REFS } else { input.budget },
@@ -449,7 +474,7 @@ impl<'a> Lab<'a> {
         let focus = job.focus.filter(|f| f.program == at);
         let region = focus.map_or_else(
             // Company is met in one of its regions, as likely as the program is there.
-            || parts.drawn(mix(&[draw, 6, at as u64]) as f64 / u64::MAX as f64),
+            || parts.drawn(mix(&[draw.seed, 6, at as u64]) as f64 / u64::MAX as f64),
             |f| f.region,
         );
         let part = &parts.entries[region];

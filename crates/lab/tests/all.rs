@@ -8,6 +8,7 @@ mod hvr;
 mod kit;
 mod met;
 mod mutate;
+mod named;
 mod partitions;
 mod reads;
 mod regions;

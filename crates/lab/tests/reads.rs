@@ -3,7 +3,8 @@
 use crate::kit;
 use std::path::Path;
 
-use piebald_lab::scenario::Scenario;
+use piebald_experiment::Draws;
+use piebald_lab::{Repetition, scenario::Scenario};
 use piebald_policy::mfc;
 use piebald_report::{Metrics, Study};
 use piebald_units::{Bytes, Picos, op::MemRef};
@@ -235,7 +236,10 @@ fn a_program_may_draw_anew_in_each_repetition() {
         let scenario = kit::parse(text).expect("good");
         let inputs = kit::inputs(&scenario);
         let of = |repetition, draw| {
-            let program = inputs[0].in_repetition(repetition, draw);
+            let program = inputs[0].in_repetition(
+                repetition,
+                Repetition::new((draw, Draws::Places), repetition),
+            );
             // What it says to be without being executed is what it does.
             let identity = program.identity().expect("a recording has one");
             let mut source = program.open(0).expect("it can be executed");

@@ -320,6 +320,9 @@ pub struct Metrics {
     pub huge_pages: Sample,
     /// Page faults.
     pub faults: Sample,
+    /// Lines read from memory, by demands and prefetches, per 1000 instructions. Not in the JSON.
+    #[serde(skip)]
+    pub memory_reads: Sample,
     /// Page colours, where programs can own some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub colors: Option<ColorUse>,

@@ -14,9 +14,11 @@ use piebald_sim::{Case, Model, NOT_KEPT, Outcome, Watch, mix};
 
 use crate::{Hooks, Written};
 
-/// Aged memories that are kept for the next study: one for each repetition of a mix, with and
-/// without colours.
-const KEPT_HISTORIES: usize = 6;
+pub(crate) use piebald_lab::{draw, share_of};
+
+/// Aged memories that are kept for the next study: one for each repetition and kind of frames of a few
+/// policies, or for each of many policies in one repetition.
+const KEPT_HISTORIES: usize = 14;
 
 /// Why there is no study.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -184,23 +186,6 @@ pub(crate) fn mean_of(samples: &[Sample]) -> Option<Sample> {
     Some((0..first.n()).map(mean).collect())
 }
 
-/// A number that depends on all its parts (SplitMix64's finaliser).
-pub(crate) fn draw(seed: u64, words: &str, number: u64) -> u64 {
-    let parts = words.bytes().map(u64::from).chain([number]);
-    parts.fold(seed ^ 0x5851_f42d_4c95_7f2d, |h, p| {
-        let mut z = (h ^ p).wrapping_add(0x9E37_79B9_7F4A_7C15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    })
-}
-
-/// A number below `below` (0 if that is 0), at the same share of it for the same draw. Recordings of
-/// one program differ by a few references each time; a remainder would be another place each time.
-pub(crate) fn share_of(below: u64, draw: u64) -> u64 {
-    ((u128::from(draw) * u128::from(below)) >> 64) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,18 +205,6 @@ mod tests {
             ..level([1.0, 1.0], [2.0, 2.0])
         };
         assert_eq!(rate(unequal), None);
-    }
-
-    #[test]
-    fn a_place_moves_no_further_than_what_it_is_drawn_from() {
-        for number in 0..1000 {
-            let drawn = draw(42, "place", number);
-            let places = [49_999_999u64, 50_000_000, 50_000_002].map(|n| share_of(n, drawn));
-            assert!(places[0] <= places[2] && places[2] - places[0] <= 4);
-            assert!(places[2] < 50_000_002);
-        }
-        assert_eq!((share_of(0, u64::MAX), share_of(1, u64::MAX)), (0, 0));
-        assert_eq!(share_of(100, u64::MAX), 99);
     }
 
     #[test]

@@ -18,8 +18,16 @@ pub struct StandIn {
     /// Command line, run in the folder of the inputs.
     #[serde(default)]
     pub command: Vec<String>,
-    /// A recording in the folder of the inputs that is made by hand, instead of a command.
+    /// A recording in the folder of the inputs that is made by hand: its command, if it is named, is how.
     pub recording: Option<String>,
+    /// A program that comes with Piebald, instead of a command and a recording. It draws anew in each repetition.
+    pub builtin: Option<String>,
+    /// A file in the folder of the inputs that it reads, as a pipe that stays open. Recordings are then made by hand.
+    pub stdin: Option<String>,
+    /// It runs with so many threads.
+    pub threads: Option<u32>,
+    /// How long a walk of the original's page table takes by the paper, in microseconds.
+    pub walk_us: Option<u64>,
     /// It is recorded up to its limit, however few references are run.
     #[serde(default)]
     pub whole: bool,
@@ -30,10 +38,10 @@ pub struct StandIn {
     #[serde(default)]
     pub packages: Vec<String>,
     /// References to pass over: its set-up.
-    #[serde(deserialize_with = "count")]
+    #[serde(default, deserialize_with = "count")]
     pub skip: u64,
     /// References to keep.
-    #[serde(deserialize_with = "count")]
+    #[serde(default, deserialize_with = "count")]
     pub limit: u64,
     /// Why this program.
     pub why: String,
@@ -45,6 +53,8 @@ pub struct StandIn {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
+    #[serde(rename = "schema")]
+    _schema: Option<u32>,
     program: Vec<StandIn>,
 }
 
@@ -94,10 +104,16 @@ pub fn stand_ins(text: &str) -> Result<Vec<StandIn>, ProgramsError> {
                 "name = \"{name}\": allowed: unique names that are not empty"
             )));
         }
-        if program.command.is_empty() == program.recording.is_none() {
+        let is_recorded = !program.command.is_empty() || program.recording.is_some();
+        if is_recorded == program.builtin.is_some() {
             return Err(ProgramsError(format!(
-                "{name}: command = {:?}: allowed: a program and its arguments, or else a recording",
+                "{name}: command = {:?}: allowed: a program and its arguments, a recording, or else a builtin",
                 program.command
+            )));
+        }
+        if is_recorded && program.limit == 0 {
+            return Err(ProgramsError(format!(
+                "{name}: limit = 0: allowed: references to keep, 1 and more"
             )));
         }
     }
@@ -172,9 +188,10 @@ mod tests {
             (entry.repeat(2), "unique"),
             (entry.replace("[\"x\"]", "[]"), "command = []"),
             (
-                entry.to_owned() + "recording = \"x.pbr\"\n",
-                "or else a recording",
+                entry.to_owned() + "builtin = \"gups\"\n",
+                "or else a builtin",
             ),
+            (entry.replace("\"2M\"", "\"0\""), "limit = 0: allowed"),
             (entry.replace("\"1M\"", "\"1Q\""), "1Q"),
             (entry.replace("why", "reason"), "reason"),
         ] {

@@ -13,8 +13,9 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use piebald_experiment::{
-    Advise, Alone, BudgetOf, Document, Enter, Experiment, Frames, HostName, KeyPath, MadeFile,
-    MemorySize, MemoryState, PolicyColors, Problem, Refused, RegionRequest, Text, Together,
+    Advise, Alone, BudgetOf, Deal, Document, Draws, Enter, Experiment, Frames, HostName, KeyPath,
+    MadeFile, MemorySize, MemoryState, PolicyColors, Problem, Refused, RegionRequest, Share, Text,
+    Together,
 };
 use piebald_hw::{Features, spec::MachineSpec};
 use piebald_os_model::{
@@ -23,9 +24,11 @@ use piebald_os_model::{
 };
 use piebald_policy::{color_map::ColorMap, hvr, srm};
 use piebald_report::Role;
-use piebald_sim::{ColorChange, Course, Files, Stay, Threads, mix};
+use piebald_sim::{ColorChange, Course, Files, Stay, Threads};
 use piebald_trace::foreign::Format;
 use piebald_units::{Bytes, ColorAsk, CoreSet, Picos};
+
+use crate::drawn::Repetition;
 
 pub(crate) use self::files::swap;
 pub use self::source::{document, is_scenario};
@@ -42,6 +45,8 @@ pub struct Scenario {
     pub title: String,
     /// Seed of all draws.
     pub seed: u64,
+    /// What draws follow from, beside it.
+    pub draws: Draws,
     /// Runs of each policy with different draws.
     pub repetitions: u32,
     /// References that each program makes per run in the measured part.
@@ -76,6 +81,8 @@ pub struct Scenario {
     pub made: Vec<MadeFile>,
     /// What runs before the programs, in this order.
     pub before: Vec<BeforeEntry>,
+    /// Hardware threads that are dealt out; `None` = programs say which they may use.
+    pub deal: Option<Deal>,
     /// Programs, in the file's order.
     pub programs: Vec<ProgramEntry>,
     /// Policies, in the file's order; at least one.
@@ -93,6 +100,8 @@ pub struct ProgramEntry {
     pub redraw: bool,
     /// Where it is met; `None` = by its role.
     pub enter: Option<Enter>,
+    /// Share of warm-up and budget that it has; `None` = all.
+    pub length: Option<Share>,
     /// It goes on as another image when it ends.
     pub again: bool,
     /// It is measured over whole iterations.
@@ -103,8 +112,10 @@ pub struct ProgramEntry {
     pub own_files: bool,
     /// Regions that stand for it; `None` = it is run from its beginning.
     pub regions: Option<RegionRequest>,
-    /// Hardware threads that it may use.
+    /// Hardware threads that it may use, or of which it is dealt one.
     pub cores: CoreSet,
+    /// It is dealt one.
+    pub is_dealt: bool,
     /// Page colors that it owns under policies that have colors.
     pub colors: Option<ColorAsk>,
     /// What happens when the colors that it may have are used up.
@@ -317,8 +328,8 @@ impl Scenario {
     }
 
     /// What all draws of a repetition follow from.
-    pub(crate) fn draw(&self, repetition: u32) -> u64 {
-        mix(&[self.seed, u64::from(repetition)])
+    pub(crate) fn draw(&self, repetition: u32) -> Repetition {
+        Repetition::new((self.seed, self.draws), repetition)
     }
 
     /// Files that it reads beside its own.
@@ -354,6 +365,8 @@ impl Scenario {
         Self {
             title: experiment.title.clone().unwrap_or(stem),
             seed: experiment.seed.get(),
+            draws: experiment.draws,
+            deal: experiment.deal.clone(),
             repetitions: experiment.repetitions.get_u32(),
             budget_refs: experiment.budget(),
             warmup_refs: experiment.warmup(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use piebald_experiment::{
-    self as experiment, BeforeInput as BeforeWritten, Binding, Experiment, Input as Written,
+    self as experiment, BeforeInput as BeforeWritten, Binding, Deal, Experiment, Input as Written,
     KeyPath, Problem, Program, Text,
 };
 use piebald_hw::{nearest::did_you_mean, spec::MachineSpec};
@@ -29,7 +29,8 @@ pub(super) fn programs(
     let mut entries = Vec::new();
     for (i, program) in experiment.program.iter().enumerate() {
         let at = KeyPath::of("program").item(i);
-        let cores = kept(cores(program, threads, &at), problems);
+        let deal = experiment.deal.as_ref();
+        let cores = kept(cores((program, deal), threads, &at), problems);
         let input = kept(input(program, folder, &at), problems);
         if let (Some(cores), Some(input)) = (cores, input) {
             entries.push(entry(program, cores, input));
@@ -38,8 +39,16 @@ pub(super) fn programs(
     entries
 }
 
-fn cores(program: &Program, threads: u32, at: &KeyPath) -> Result<CoreSet, Problem> {
-    let Text(cores) = program.cores;
+fn cores(
+    (program, deal): (&Program, Option<&Deal>),
+    threads: u32,
+    at: &KeyPath,
+) -> Result<CoreSet, Problem> {
+    let dealt = deal.filter(|_| program.cores.0.is_empty());
+    let (Text(cores), at) = match dealt {
+        Some(deal) => (deal.cores, KeyPath::of("deal")),
+        None => (program.cores, at.clone()),
+    };
     if cores.is_empty() || cores.bits() & !CoreSet::first(threads).bits() != 0 {
         let allowed = format!("cores of this machine, 0-{}", threads - 1);
         return Err(Problem::refuse(at.key("cores"), cores, allowed));
@@ -147,12 +156,14 @@ fn entry(program: &Program, cores: CoreSet, input: Input) -> ProgramEntry {
         input,
         redraw: program.redraw,
         enter: program.enter,
+        length: program.length,
         again: program.again,
         whole_iterations: program.whole_iterations,
         count_copies: program.count_copies,
         own_files: program.own_files,
         regions: program.regions,
         cores,
+        is_dealt: program.cores.0.is_empty(),
         colors: program.colors.as_ref().map(|colors| colors.0.clone()),
         on_limit,
         changes: changes.collect(),

@@ -46,6 +46,7 @@ fn metrics(cpi: f64, l1: f64, l3: f64, hits: f64, pages: f64, seed: u64) -> Metr
         pages: spread(pages, 0.0, 0),
         huge_pages: spread(0.0, 0.0, 0),
         faults: spread(pages * 1.01, 0.004, seed),
+        memory_reads: Sample::default(),
         colors: None,
         extra: vec![Extra {
             name: "frames outside the colors".to_owned(),

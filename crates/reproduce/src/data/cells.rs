@@ -14,7 +14,7 @@ use crate::experiment::{NoStudy, miss_rate};
 
 /// Quantities without a further name, and what they are.
 type Plain = (&'static str, fn(&Metrics) -> Option<Sample>);
-const PLAIN: [Plain; 9] = [
+const PLAIN: [Plain; 10] = [
     ("time_ps", |m| Some(m.time_ps.clone())),
     ("instructions", |m| Some(m.instructions.clone())),
     ("references", |m| Some(m.refs.clone())),
@@ -24,6 +24,7 @@ const PLAIN: [Plain; 9] = [
     ("pages", |m| Some(m.pages.clone())),
     ("huge_pages", |m| Some(m.huge_pages.clone())),
     ("faults", |m| Some(m.faults.clone())),
+    ("memory_reads", |m| Some(m.memory_reads.clone())),
 ];
 
 /// Quantities of which each names one: a cache level, or what only some runs have.

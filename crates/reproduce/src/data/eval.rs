@@ -1,14 +1,14 @@
 //! What formulas come to.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use piebald_report::{Sample, Verdict};
 
-use super::formula::{Formula, Piece, Template, Two};
-use crate::{
-    row::{self, Found},
-    verdict,
+use super::{
+    fold::folded,
+    formula::{Formula, Piece, Template, Two},
 };
+use crate::{row::Found, verdict};
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,9 @@ pub(crate) enum Value {
     /// One value for each repetition.
     Sample(Sample),
     /// A value of an axis that has columns; `name` is one of them.
-    Item(Rc<BTreeMap<String, Self>>),
+    Item(Arc<BTreeMap<String, Self>>),
+    /// Values of which an axis's value has several.
+    List(Arc<Vec<Self>>),
 }
 
 /// Why a formula has no value.
@@ -108,24 +110,25 @@ struct Eval<'n, 'a> {
     steps: u64,
 }
 
-fn wrong<T>(says: impl Into<String>) -> Valued<T> {
+pub(super) fn wrong<T>(says: impl Into<String>) -> Valued<T> {
     Err(Fault::Wrong(says.into()))
 }
 
 /// A sample, or the reason why it is not there.
-fn found(found: Found) -> Valued<Value> {
+pub(super) fn found(found: Found) -> Valued<Value> {
     found.map(Value::Sample).map_err(Fault::Missing)
 }
 
 impl Value {
     /// What sort of value it is, for messages.
-    fn sort(&self) -> &'static str {
+    pub(super) fn sort(&self) -> &'static str {
         match self {
             Self::Number(_) => "a number",
             Self::Is(_) => "a statement",
             Self::Text(_) => "a text",
             Self::Sample(_) => "a sample",
             Self::Item(_) => "a value of an axis",
+            Self::List(_) => "a list",
         }
     }
 
@@ -140,6 +143,9 @@ impl Value {
                 _ => wrong("a value of an axis without a name: allowed: one of its columns"),
             },
             Self::Sample(_) => wrong("a sample: allowed: its .mean, .low, .high or .half"),
+            Self::List(_) => {
+                wrong("a list: allowed: what goes through it, such as count(mix.member: 1)")
+            }
         }
     }
 }
@@ -208,22 +214,22 @@ impl Names<'_> {
     ) -> Valued<Vec<Chosen>> {
         let mut all = vec![chosen.clone()];
         for (i, axis) in axes.iter().enumerate() {
-            let values = self.axis(axis)?;
             if axes[..i].contains(axis) {
                 return wrong(format!("\"{axis}\" is there twice"));
             }
-            if all.len() * values.len() > MOST_CHOICES {
-                return wrong(format!("allowed: {MOST_CHOICES} choices of values"));
-            }
-            let with = |chosen: &Chosen| -> Vec<Chosen> {
-                let with = |value: &Value| {
+            let mut longer = Vec::new();
+            for chosen in &all {
+                let (name, values) = self.values(axis, chosen)?;
+                if longer.len() + values.len() > MOST_CHOICES {
+                    return wrong(format!("allowed: {MOST_CHOICES} choices of values"));
+                }
+                longer.extend(values.iter().map(|value| {
                     let mut chosen = chosen.clone();
-                    chosen.push((axis.clone(), value.clone()));
+                    chosen.push((name.to_owned(), value.clone()));
                     chosen
-                };
-                values.iter().map(with).collect()
-            };
-            all = all.iter().flat_map(with).collect();
+                }));
+            }
+            all = longer;
         }
         let Some(only) = only else { return Ok(all) };
         let mut kept = Vec::new();
@@ -234,6 +240,22 @@ impl Names<'_> {
             }
         }
         Ok(kept)
+    }
+
+    /// The values of an axis, or of a list that the chosen value of an axis has, as in `mix.member`, and what
+    /// one of them is called.
+    fn values<'n>(&self, axis: &'n str, chosen: &Chosen) -> Valued<(&'n str, Arc<Vec<Value>>)> {
+        let Some((of, column)) = axis.split_once('.') else {
+            return Ok((axis, Arc::new(self.axis(axis)?.to_vec())));
+        };
+        let value = chosen.iter().rev().find(|(name, _)| name == of);
+        let Some((_, value)) = value else {
+            return wrong(format!("\"{axis}\": choose a value for {of}"));
+        };
+        match part_of(value, column)? {
+            Value::List(values) => Ok((column, values)),
+            other => wrong(format!("\"{axis}\": {}: allowed: a list", other.sort())),
+        }
     }
 
     fn axis(&self, name: &str) -> Valued<&[Value]> {
@@ -248,14 +270,14 @@ impl Names<'_> {
     }
 }
 
-fn statement(value: &Value) -> Valued<bool> {
+pub(super) fn statement(value: &Value) -> Valued<bool> {
     match value {
         Value::Is(is) => Ok(*is),
         other => wrong(format!("{}: allowed: a statement", other.sort())),
     }
 }
 
-fn number(value: &Value) -> Valued<f64> {
+pub(super) fn number(value: &Value) -> Valued<f64> {
     match value {
         Value::Number(number) => Ok(*number),
         Value::Sample(_) => wrong("a sample: allowed: its .mean, .low, .high or .half"),
@@ -462,10 +484,10 @@ impl Eval<'_, '_> {
         only: Option<&Formula>,
         of: &[Formula],
     ) -> Valued<Value> {
-        let names = self.names;
+        let (name, values) = self.names.values(axis, &self.chosen)?;
         let mut columns: Vec<Vec<Value>> = vec![Vec::new(); of.len()];
-        for value in names.axis(axis)? {
-            self.chosen.push((axis.to_owned(), value.clone()));
+        for value in values.iter() {
+            self.chosen.push((name.to_owned(), value.clone()));
             let found = self.row_of(only, of);
             self.chosen.pop();
             for (column, value) in columns.iter_mut().zip(found?.into_iter().flatten()) {
@@ -582,14 +604,14 @@ fn combine(two: Two, a: Value, b: Value) -> Valued<Value> {
 }
 
 /// Nobody knows a number that is none.
-fn unknown<T>() -> Valued<T> {
+pub(super) fn unknown<T>() -> Valued<T> {
     Err(Fault::Missing(
         "a number is unknown, as after a division by 0".to_owned(),
     ))
 }
 
 /// A sample whose mean is a number.
-fn known_sample(sample: Sample) -> Valued<Sample> {
+pub(super) fn known_sample(sample: Sample) -> Valued<Sample> {
     if sample.mean.is_nan() {
         unknown()
     } else {
@@ -607,90 +629,4 @@ fn of_samples(two: Two, a: &Sample, b: &Sample) -> Valued<Value> {
         Two::Times => a.paired(b, |a, b| a * b).ok_or_else(unequal),
         _ => return wrong("samples are compared: allowed: their .mean, .low or .high"),
     })
-}
-
-fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
-    let none = || Fault::Missing("no case was run".to_owned());
-    let numbers = |column: &[Value]| column.iter().map(number).collect::<Valued<Vec<f64>>>();
-    match (what, columns) {
-        ("correlation", [a, b]) => Ok(Value::Number(row::correlation(&numbers(a)?, &numbers(b)?))),
-        ("first", [of]) => of.first().cloned().ok_or_else(none),
-        ("last", [of]) => of.last().cloned().ok_or_else(none),
-        ("count", [of]) => Ok(Value::Number(of.len() as f64)),
-        ("names", [of]) => {
-            let names: Valued<Vec<String>> = of.iter().map(Value::text).collect();
-            Ok(Value::Text(names?.join(", ")))
-        }
-        ("all" | "any", [of]) => {
-            let holds: Valued<Vec<bool>> = of.iter().map(statement).collect();
-            let holds = holds?;
-            if holds.is_empty() {
-                return Err(none());
-            }
-            let mut holds = holds.into_iter();
-            Ok(Value::Is(match what {
-                "all" => holds.all(|is| is),
-                _ => holds.any(|is| is),
-            }))
-        }
-        ("falls", [of]) => {
-            let all = numbers(of)?;
-            if all.iter().any(|n| n.is_nan()) {
-                return unknown();
-            }
-            if all.len() < 2 {
-                return Err(none());
-            }
-            Ok(Value::Is(all.windows(2).all(|w| w[1] < w[0])))
-        }
-        ("mean" | "sum" | "min" | "max" | "farthest", [of])
-            if of.iter().any(|v| matches!(v, Value::Sample(_))) =>
-        {
-            let samples: Vec<Found> = of.iter().map(sampled).collect::<Valued<_>>()?;
-            let lengths = samples.iter().flatten().map(Sample::n);
-            if let (Some(least), Some(most)) = (lengths.clone().min(), lengths.max())
-                && least != most
-            {
-                return Err(Fault::Missing(format!("{least} repetitions beside {most}")));
-            }
-            found(match what {
-                "mean" => row::mean(&samples),
-                "sum" => row::sum(&samples),
-                "farthest" => row::farthest(&samples),
-                _ => row::extreme(&samples, what == "max"),
-            })
-        }
-        ("mean" | "min" | "max" | "sum" | "span" | "rise", [of]) => {
-            let all = numbers(of)?;
-            if all.is_empty() {
-                return Err(none());
-            }
-            if all.iter().any(|n| n.is_nan()) {
-                return unknown();
-            }
-            let least = all.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let sum = all.iter().sum::<f64>();
-            Ok(Value::Number(match what {
-                "min" => least,
-                "max" => most,
-                "sum" => sum,
-                "span" => most - least,
-                "rise" => all.windows(2).map(|w| w[1] - w[0]).fold(0.0, f64::max),
-                _ => sum / all.len() as f64,
-            }))
-        }
-        _ => wrong(format!(
-            "\"{what}\" of {} formulas over an axis: allowed: mean, min, max, sum, span, rise, falls, \
-             farthest, first, last, count, names, all, any of one, correlation of two",
-            columns.len()
-        )),
-    }
-}
-
-fn sampled(value: &Value) -> Valued<Found> {
-    match value {
-        Value::Sample(sample) => Ok(Ok(known_sample(sample.clone())?)),
-        other => wrong(format!("{} among samples", other.sort())),
-    }
 }

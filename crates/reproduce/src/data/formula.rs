@@ -9,7 +9,7 @@
 //! signed    = ( "-" | "!" ) signed | chosen
 //! chosen    = single { "." word | "[" word "=" formula { "," word "=" formula } "]" }
 //! single    = number | "text" | word | word "(" [ formula { "," formula } ] ")"
-//!           | word "(" axis [ "where" formula ] ":" formula { "," formula } ")" | "(" formula ")"
+//!           | word "(" axis [ "." word ] [ "where" formula ] ":" formula { "," formula } ")" | "(" formula ")"
 //! ```
 
 use serde::{Deserialize, Deserializer, de};
@@ -262,7 +262,11 @@ impl<'t> Reader<'t> {
             return Ok(Formula::Call(what, Vec::new()));
         }
         let begun = self.at;
-        if let Some(axis) = self.word() {
+        if let Some(mut axis) = self.word() {
+            if self.takes(".") {
+                // A list that a value of the axis has.
+                axis = format!("{axis}.{}", self.word().unwrap_or_default());
+            }
             let only = match self.word().as_deref() {
                 Some("where") => Some(Box::new(self.two(0)?)),
                 _ => None,

@@ -3,14 +3,14 @@
 use std::{
     collections::BTreeMap,
     path::{self, Path},
-    rc::Rc,
 };
 
 use piebald_units::Count;
 use toml::{Table, Value as Toml};
 
 use super::{
-    eval::{Axes, Chosen, EXPERIMENT, Fault, Names, NoRuns, Value},
+    axes::OVER,
+    eval::{Axes, Chosen, Fault, Names, NoRuns, Value},
     formula::{Formula, Template},
     requests::{is_replayed, limit, repetitions},
 };
@@ -26,6 +26,8 @@ const REPLAY: &str = "replay";
 const LIKE: &str = "like";
 /// The axis of the programs that stand in for others.
 pub(super) const PROGRAM: &str = "program";
+/// Key of an axis's value: the only form that has it.
+const ONLY: &str = "only";
 /// Most runs of an experiment's axes.
 const MOST_POINTS: usize = 1000;
 
@@ -129,7 +131,7 @@ fn of_one_form(values: &mut Vec<Toml>, quick: bool, place: &str) -> Result<(), S
 }
 
 /// A table, or an empty one.
-fn table(value: Option<Toml>, place: &str) -> Result<Table, String> {
+pub(super) fn table(value: Option<Toml>, place: &str) -> Result<Table, String> {
     match value {
         None => Ok(Table::new()),
         Some(Toml::Table(table)) => Ok(table),
@@ -166,96 +168,8 @@ fn lay(into: &mut Table, key: &str, over: &Toml, place: &str) -> Result<(), Stri
     }
 }
 
-fn name_of(item: &Toml) -> Option<&str> {
+pub(super) fn name_of(item: &Toml) -> Option<&str> {
     item.as_table()?.get("name")?.as_str()
-}
-
-/// The axes of a grid, and that of the stand-ins.
-pub(super) fn axes(root: &Table, stand_ins: &[StandIn]) -> Result<Axes, String> {
-    let mut axes = Axes::new();
-    let tables = table(root.get("axis").cloned(), "axis")?;
-    for (name, values) in tables {
-        let place = format!("axis.{name}");
-        if [PROGRAM, "policy", "run", EXPERIMENT].contains(&name.as_str()) {
-            return Err(format!(
-                "{place}: allowed: a name other than program, policy, run and experiment"
-            ));
-        }
-        let values = match values {
-            Toml::Array(values) if !values.is_empty() => values,
-            other => {
-                return Err(format!(
-                    "{place} = {other}: allowed: a list of one value or more"
-                ));
-            }
-        };
-        let item = |(i, value): (usize, &Toml)| axis_value(value, &format!("{place}[{i}]"));
-        let values: Vec<Value> = values
-            .iter()
-            .enumerate()
-            .map(item)
-            .collect::<Result<_, _>>()?;
-        for (i, value) in values.iter().enumerate() {
-            if values[..i].iter().any(|v| v.text() == value.text()) {
-                let name = value.text().unwrap_or_default();
-                return Err(format!("{place}[{i}]: \"{name}\" is there already"));
-            }
-        }
-        axes.insert(name, values);
-    }
-    if !stand_ins.is_empty() {
-        axes.insert(PROGRAM.to_owned(), stand_ins.iter().map(stand_in).collect());
-    }
-    Ok(axes)
-}
-
-fn axis_value(value: &Toml, place: &str) -> Result<Value, String> {
-    match value {
-        Toml::Table(columns) => {
-            if name_of(value).is_none() {
-                return Err(format!("{place}: allowed: a table with a name = \"...\""));
-            }
-            if let Some(over) = columns.get(OVER).filter(|over| !over.is_table()) {
-                return Err(format!("{place}.{OVER} = {over}: allowed: a table"));
-            }
-            // What is laid over the experiment is no value.
-            let columns = columns.iter().filter(|(key, _)| *key != OVER);
-            let column = |(key, value): (&String, &Toml)| {
-                Ok((key.clone(), scalar(value, &format!("{place}.{key}"))?))
-            };
-            let columns: Result<BTreeMap<String, Value>, String> = columns.map(column).collect();
-            Ok(Value::Item(Rc::new(columns?)))
-        }
-        other => scalar(other, place),
-    }
-}
-
-/// Key of an axis's value: what is laid over the experiment there.
-const OVER: &str = "over";
-/// Key of an axis's value: the only form that has it.
-const ONLY: &str = "only";
-
-fn scalar(value: &Toml, place: &str) -> Result<Value, String> {
-    match value {
-        Toml::String(text) => Ok(Value::Text(text.clone())),
-        Toml::Integer(n) => Ok(Value::Number(*n as f64)),
-        Toml::Float(n) if !n.is_nan() => Ok(Value::Number(*n)),
-        Toml::Boolean(is) => Ok(Value::Is(*is)),
-        other => Err(format!(
-            "{place} = {other}: allowed: a text, a number, true or false"
-        )),
-    }
-}
-
-/// A stand-in as a value of its axis.
-fn stand_in(program: &StandIn) -> Value {
-    let texts = [
-        ("name", &program.name),
-        ("class", &program.class),
-        ("stands_for", &program.stands_for),
-    ];
-    let columns = texts.map(|(key, text)| (key.to_owned(), Value::Text(text.clone())));
-    Value::Item(Rc::new(columns.into()))
 }
 
 impl Grid {
@@ -627,6 +541,11 @@ impl Making<'_> {
             return Err(format!("{place}.stand_in = {name}: allowed: {allowed}"));
         };
         program.entry("name").or_insert(name.clone());
+        if let Some(builtin) = &known.builtin {
+            program.insert("builtin".to_owned(), Toml::String(builtin.clone()));
+            program.entry("redraw").or_insert(Toml::Boolean(true));
+            return Ok(());
+        }
         match (self.recording)(known) {
             Ok(path) => {
                 program.insert("recording".to_owned(), Toml::String(path));

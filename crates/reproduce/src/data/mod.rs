@@ -1,15 +1,21 @@
 //! Papers that are data: `grid.toml` says what is run, `rows.toml` what is read from it, and
 //! `programs.toml`, if it is there, which programs are recorded. `docs/papers.md` has their forms.
 
+mod axes;
 mod cells;
+mod drawn;
 mod eval;
+mod fold;
 mod formula;
 mod grid;
 mod replays;
 mod requests;
 mod rows;
+mod shown;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_drawn;
 #[cfg(test)]
 mod tests_formulas;
 #[cfg(test)]
@@ -265,7 +271,7 @@ impl DataPaper {
     ) -> Result<Made, ReproduceError> {
         let in_grid = |says: String| self.error(GRID, &says);
         let root = grid::of_form(&self.grid, options.quick).map_err(in_grid)?;
-        let axes = grid::axes(&root, &self.stand_ins).map_err(in_grid)?;
+        let axes = axes::axes(&root, &self.stand_ins, options.mixes).map_err(in_grid)?;
         let known = self.known_in(options).map_err(in_grid)?;
         let given = (&known, &self.stand_ins[..], &*self.folder);
         let grid = Grid::new((&root, &|_| true), axes, options, given, recording);
@@ -497,7 +503,9 @@ impl DataPaper {
             // The check has evaluated its formulas; what is wrong with one number is none.
             paper.draw(drawn.ok().flatten());
         }
-        let recorded = self.stand_ins.iter().filter_map(|program| {
+        let named =
+            (self.stand_ins.iter()).filter(|p| p.command.is_empty() || p.recording.is_none());
+        let recorded = named.filter_map(|program| {
             let found = recordings.get(program.name.as_str())?;
             Some((program, found.as_ref().err().map(String::as_str)))
         });
@@ -527,7 +535,8 @@ impl DataPaper {
             used.borrow_mut().insert(program.name.clone());
             Ok(String::new())
         };
-        let axes = grid::axes(&root, &self.stand_ins).map_err(|says| self.error(GRID, &says))?;
+        let axes = axes::axes(&root, &self.stand_ins, options.mixes)
+            .map_err(|says| self.error(GRID, &says))?;
         let known = self.known_in(options);
         let known = known.map_err(|says| self.error(GRID, &says))?;
         let given = (&known, &self.stand_ins[..], &*self.folder);
@@ -575,15 +584,30 @@ impl DataPaper {
             NoStudy::NotRun(format!("not recorded{by}: {why}"))
         };
         let planned = its(&made.planned, made, experiment).all;
-        let run = |(point, planned): (&Point, &Option<Planned>)| match (&point.text, planned) {
-            (Err(_), _) | (_, None) => Some(Err(not_recorded(&made.missing.join("; ")))),
-            (Ok(text), Some(Planned::Study(_))) => {
-                let study = bench.run(&point.name, text, &self.folder.join(GRID));
-                Some(study.map(|study| Came::Study(Box::new(study))))
+        let path = self.folder.join(GRID);
+        let run = |(name, text, planned): (&str, &Result<String, String>, &Option<Planned>)| {
+            match (text, planned) {
+                (Err(_), _) | (_, None) => Some(Err(not_recorded(&made.missing.join("; ")))),
+                (Ok(text), Some(Planned::Study(scenario))) => {
+                    // Files are written down whether or not their recordings are there.
+                    let lacks = self.not_there(&scenario.inputs());
+                    if let Some(why) = lacks.filter(|_| bench.written.is_none()) {
+                        return Some(Err(NoStudy::NotRun(why)));
+                    }
+                    let study = bench.run(name, text, &path);
+                    Some(study.map(|study| Came::Study(Box::new(study))))
+                }
+                (Ok(_), Some(Planned::Replay(_))) => None,
             }
-            (Ok(_), Some(Planned::Replay(_))) => None,
         };
-        let mut ran: Vec<Option<Ran>> = points.iter().zip(planned).map(run).collect();
+        let all = points.iter().zip(planned);
+        let all: Vec<_> =
+            (all.map(|(point, planned)| (&*point.name, &point.text, planned))).collect();
+        let mut ran: Vec<Option<Ran>> = if bench.written.is_some() {
+            all.into_iter().map(run).collect()
+        } else {
+            all.into_par_iter().with_max_len(1).map(run).collect()
+        };
         self.replays(bench, experiment, (points, planned), &mut ran);
         ran.into_iter().flatten().collect()
     }
@@ -631,11 +655,11 @@ impl DataPaper {
 
     /// A file of a replay that is not there.
     fn lacks(&self, replayed: &Replayed) -> Option<String> {
-        let file = replayed
-            .request
-            .files()
-            .into_iter()
-            .find(|file| !file.is_file())?;
+        self.not_there(&replayed.request.files())
+    }
+
+    fn not_there(&self, files: &[PathBuf]) -> Option<String> {
+        let file = files.iter().find(|file| !file.is_file())?;
         let by = self.rows.inputs_by.as_ref();
         let by = by.map_or_else(String::new, |by| format!("; {by} makes it"));
         Some(format!("{} is not there{by}", file.display()))

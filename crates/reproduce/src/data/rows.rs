@@ -1,14 +1,13 @@
 //! `rows.toml`: the rows of a paper, and its figures.
 
-use piebald_report::{
-    Curve, CurvePoint, Panel, PaperFigure, Published, Sample, Target, TargetKind,
-};
+use piebald_report::{Published, Sample, Target, TargetKind};
 use serde::{Deserialize, Deserializer, de};
 
 use super::{
-    eval::{Chosen, Fault, Lets, Names, Valued},
+    eval::{Chosen, Lets, Names, Valued},
     formula::{Formula, Template},
-    grid::{SCHEMA, words},
+    grid::SCHEMA,
+    shown::{FigureFile, TableFile, known, names},
 };
 use crate::{
     row::{self, Row, sampled},
@@ -34,12 +33,6 @@ pub(super) struct Rows {
     pub(super) row: Vec<RowFile>,
     #[serde(default)]
     pub(super) figure: Vec<FigureFile>,
-}
-
-/// One name of an experiment, or a list of some.
-fn names<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
-    let value = toml::Value::deserialize(d)?;
-    words(Some(value), "experiment").map_err(de::Error::custom)
 }
 
 fn schema<'de, D: Deserializer<'de>>(d: D) -> Result<(), D::Error> {
@@ -99,6 +92,8 @@ pub(super) struct RowFile {
     statement: Vec<StatementFile>,
     #[serde(default)]
     part: Vec<PartFile>,
+    #[serde(default)]
+    table: Vec<TableFile>,
     #[serde(default)]
     note: Vec<NoteFile>,
 }
@@ -180,45 +175,6 @@ struct StatementFile {
 struct NoteFile {
     when: Option<Formula>,
     text: Template,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FigureFile {
-    /// Rows with which it is drawn.
-    pub(super) rows: Vec<String>,
-    #[serde(deserialize_with = "names")]
-    pub(super) experiment: Vec<String>,
-    pub(super) name: String,
-    text: String,
-    x: String,
-    y: String,
-    panel: PanelFile,
-    /// The axis along which points lie.
-    over: String,
-    /// Where a point lies; without it, points lie side by side and have the names of the axis's values.
-    at: Option<Formula>,
-    curve: Vec<CurveFile>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PanelFile {
-    #[serde(default)]
-    each: Vec<String>,
-    when: Option<Formula>,
-    title: Template,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CurveFile {
-    name: Template,
-    is: Formula,
-    /// It has a point where this holds.
-    when: Option<Formula>,
-    #[serde(default)]
-    dashed: bool,
 }
 
 /// A rule of a verdict, with its bounds: `no_change(5)`.
@@ -407,15 +363,6 @@ impl Rows {
     }
 }
 
-/// What a formula came to for a row: what is missing is a reason, what is wrong ends all.
-fn known<T>(found: Valued<T>) -> Result<Result<T, String>, String> {
-    match found {
-        Ok(value) => Ok(Ok(value)),
-        Err(Fault::Missing(why)) => Ok(Err(why)),
-        Err(Fault::Wrong(says)) => Err(says),
-    }
-}
-
 impl RowFile {
     /// Nothing of it could be run or shown.
     fn has_nothing(&self) -> bool {
@@ -477,6 +424,10 @@ impl RowFile {
         }
         if self.values().any(|value| value.rule.is_some()) && !row.is_judged() {
             row.missing("none of its numbers is judged");
+        }
+        for table in &self.table {
+            let told = |says| format!("table \"{}\": {says}", table.title);
+            table.fill(&mut row, names).map_err(told)?;
         }
         for note in &self.note {
             let when = note
@@ -613,87 +564,5 @@ impl StatementFile {
             Err(why) => row.missing(&why),
         }
         Ok(())
-    }
-}
-
-impl FigureFile {
-    /// The figure, unless nothing of it was counted.
-    ///
-    /// # Errors
-    /// What is wrong with a formula.
-    pub(super) fn draw(&self, names: &Names<'_>) -> Result<Option<PaperFigure>, String> {
-        let each = names.each(&self.panel.each, self.panel.when.as_ref(), &Chosen::new());
-        let Ok(each) = known(each)? else {
-            return Ok(None);
-        };
-        let mut panels = Vec::new();
-        for chosen in each {
-            let title = known(names.text(&self.panel.title, &chosen))?;
-            let mut curves = Vec::new();
-            for curve in &self.curve {
-                curves.push(self.curve(curve, names, &chosen)?);
-            }
-            panels.push(Panel {
-                title: title.unwrap_or_default(),
-                curves,
-            });
-        }
-        for panel in &mut panels {
-            panel.curves.retain(|curve| !curve.points.is_empty());
-        }
-        panels.retain(|panel| !panel.curves.is_empty());
-        let names_of = |each: Vec<Chosen>| -> Valued<Vec<String>> {
-            let text = |chosen: &Chosen| chosen.last().map_or(Ok(String::new()), |(_, v)| v.text());
-            each.iter().map(text).collect()
-        };
-        let x_names = match self.at {
-            Some(_) => Vec::new(),
-            None => {
-                let over = std::slice::from_ref(&self.over);
-                let each = names.each(over, None, &Chosen::new());
-                known(each.and_then(names_of))?.unwrap_or_default()
-            }
-        };
-        Ok((!panels.is_empty()).then(|| PaperFigure {
-            name: self.name.clone(),
-            text: self.text.clone(),
-            x: self.x.clone(),
-            y: self.y.clone(),
-            panels,
-            x_names,
-        }))
-    }
-
-    fn curve(
-        &self,
-        curve: &CurveFile,
-        names: &Names<'_>,
-        chosen: &Chosen,
-    ) -> Result<Curve, String> {
-        let mut points = Vec::new();
-        let over = std::slice::from_ref(&self.over);
-        let each = names.each(over, curve.when.as_ref(), chosen);
-        for (place, chosen) in (1u32..).zip(known(each)?.unwrap_or_default()) {
-            let x = match &self.at {
-                Some(at) => known(names.number(at, &chosen))?,
-                None => Ok(place.into()),
-            };
-            let y = known(names.sample(&curve.is, &chosen))?;
-            if let (Ok(x), Ok(y)) = (x, y)
-                && x.is_finite()
-                && y.is_known()
-            {
-                points.push(CurvePoint {
-                    x,
-                    y: y.mean,
-                    ci95: y.ci95.filter(|_| !curve.dashed),
-                });
-            }
-        }
-        Ok(Curve {
-            name: known(names.text(&curve.name, chosen))?.unwrap_or_default(),
-            dashed: curve.dashed,
-            points,
-        })
     }
 }

@@ -1,21 +1,26 @@
-//! The classes of programs that were measured once and are written down.
-
-use std::collections::BTreeMap;
+//! The classes of programs that were measured once and are written down, in the grid's axis of programs.
 
 use piebald_policy::hvr::Class;
 use serde::Deserialize;
 
-use super::programs::Program;
-
-const TEXT: &str = include_str!("../../../../reproduce/hvr/classes.toml");
+use super::{GRID, programs::Program};
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct File {
-    schema: u32,
-    class: BTreeMap<String, String>,
+    axis: Axes,
+}
+
+#[derive(Deserialize)]
+struct Axes {
+    one: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    name: String,
+    class: String,
     /// References per microsecond alone.
-    pace: BTreeMap<String, f64>,
+    pace: f64,
 }
 
 /// The class of a program, and its references per microsecond alone, if they are known.
@@ -26,36 +31,29 @@ pub(super) type Measured = (Option<Class>, Option<f64>);
 /// # Errors
 /// The list is wrong: a defect.
 pub(super) fn measured(programs: &[Program]) -> Result<Vec<Measured>, String> {
-    let file: File = toml::from_str(TEXT).map_err(|e| format!("classes.toml: {e}"))?;
-    if file.schema != 1 {
+    let file: File = toml::from_str(GRID).map_err(|e| format!("grid.toml: {e}"))?;
+    let known = |name: &String| programs.iter().any(|p| p.name == *name);
+    if let Some(entry) = file.axis.one.iter().find(|entry| !known(&entry.name)) {
         return Err(format!(
-            "classes.toml: schema = {}; allowed: 1",
-            file.schema
+            "grid.toml: axis.one: {}: no such program",
+            entry.name
         ));
     }
-    let known = |name: &String| programs.iter().any(|p| p.name == *name);
-    let mut names = file.class.keys().chain(file.pace.keys());
-    if let Some(name) = names.find(|name| !known(name)) {
-        return Err(format!("classes.toml: {name}: no such program"));
-    }
-    let class = |program: &Program| {
-        let Some(text) = file.class.get(&program.name) else {
-            return Ok(None);
+    let of = |program: &Program| {
+        let Some(entry) = file
+            .axis
+            .one
+            .iter()
+            .find(|entry| entry.name == program.name)
+        else {
+            return Ok((None, None));
         };
-        let named = Class::ALL.into_iter().find(|c| c.name() == text);
-        let problem = || format!("classes.toml: {} = \"{text}\"", program.name);
-        named.map(Some).ok_or_else(problem)
+        let word = |class: &Class| class.name().eq_ignore_ascii_case(&entry.class);
+        let class = Class::ALL.into_iter().find(word);
+        let class = class.ok_or_else(|| format!("grid.toml: {}: {}", entry.name, entry.class))?;
+        Ok((Some(class), Some(entry.pace)))
     };
-    let pace = |program: &Program| match file.pace.get(&program.name) {
-        None => Ok(None),
-        Some(pace) if *pace > 0.0 && pace.is_finite() => Ok(Some(*pace)),
-        Some(pace) => Err(format!(
-            "classes.toml: {}: pace = {pace}; allowed: above 0",
-            program.name
-        )),
-    };
-    let each = programs.iter().map(|p| Ok((class(p)?, pace(p)?)));
-    each.collect()
+    programs.iter().map(of).collect()
 }
 
 #[cfg(test)]

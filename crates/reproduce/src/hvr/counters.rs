@@ -8,7 +8,7 @@ use super::{
     fit::{line, search},
     mixes::{Mix, Ran},
     rows::Runs,
-    ways::{BUS, Way},
+    ways::Way,
 };
 
 /// Cycles that the paper's machine takes to read a line from a row that is closed, with nothing else
@@ -80,11 +80,11 @@ pub(super) fn told(runs: &Runs<'_>) -> Result<Told, String> {
     let places = runs.of(&Class::ALL);
     let alone = |at: usize| Mix::alone((at, 0));
     let mixes: Vec<Mix> = places.iter().map(|at| alone(*at)).collect();
-    bench.prepare(&mixes, &[Way::Linux], BUS);
+    bench.prepare(&mixes, &[Way::Linux]);
     let clock = bench.spec.core.clock.0 as f64;
     let case = |at: &usize| {
         let name = &bench.programs[*at].name;
-        let ran = bench.known(&(Way::Linux, alone(*at), 0, BUS));
+        let ran = bench.known(&(Way::Linux, alone(*at), 0));
         let ran = ran.map_err(|why| format!("{name}: {why}"))?;
         let class = bench.classes[*at].ok_or(format!("{name}: it has no class"))?;
         let case = Case::of(&ran, clock, class);

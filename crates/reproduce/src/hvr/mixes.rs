@@ -14,16 +14,15 @@ use piebald_lab::colors::vertical_map;
 use piebald_os_model::kernel::OnLimit;
 use piebald_policy::hvr::{Class, Config};
 use piebald_report::Sample;
-use piebald_sim::{Boot, Case, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, Stay};
+use piebald_sim::{Boot, Case, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, Region, Stay};
 use piebald_store::Store;
 use piebald_units::{ColorAsk, ColorSet, CoreSet, Picos};
 use rayon::prelude::*;
 
 use super::{
-    alone::per_mille,
     programs::{Program, Ready},
     today, utility,
-    ways::{Way, by_eighths, eighths_of_cache, frames, with_bus},
+    ways::{Way, frames},
 };
 use crate::{
     experiment::{draw, machine_seed, outcome, share_of, unless_stopped},
@@ -96,8 +95,8 @@ pub(super) const CORES: [u16; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 /// slowest of its mix is measured, and one that ended and began again would have HVR deal anew.
 const LIVES: u64 = 4;
 
-/// A run: its way, the mix, the repetition, and the speed of the bus.
-pub(super) type Key = (Way, Mix, u32, u32);
+/// A run: its way, the mix, and the repetition.
+pub(super) type Key = (Way, Mix, u32);
 
 /// What a program did in its measured part.
 #[derive(Clone, Copy, Debug)]
@@ -191,13 +190,13 @@ impl Bench<'_> {
 impl Bench<'_> {
     /// Runs what is not known yet of these, several at a time, after each program alone, whose
     /// miss curves some ways need.
-    pub(super) fn prepare(&self, mixes: &[Mix], ways: &[Way], bus: u32) {
+    pub(super) fn prepare(&self, mixes: &[Mix], ways: &[Way]) {
         let (mut alone, mut keys): (Vec<Key>, Vec<Key>) = Default::default();
         for repetition in 0..self.repetitions {
             for mix in mixes {
-                keys.extend((ways.iter()).map(|way| (*way, mix.clone(), repetition, bus)));
+                keys.extend((ways.iter()).map(|way| (*way, mix.clone(), repetition)));
                 let each = mix.members.iter().map(|m| Mix::alone(*m));
-                alone.extend(each.map(|mix| (Way::Linux, mix, repetition, bus)));
+                alone.extend(each.map(|mix| (Way::Linux, mix, repetition)));
             }
         }
         self.run_all(alone);
@@ -207,7 +206,7 @@ impl Bench<'_> {
     fn run_all(&self, mut keys: Vec<Key>) {
         let mut seen = std::collections::HashSet::new();
         keys.retain(|key| !self.lock().contains_key(key) && seen.insert(key.clone()));
-        keys.sort_by_key(|(_, mix, repetition, _)| {
+        keys.sort_by_key(|(_, mix, repetition)| {
             (*repetition, std::cmp::Reverse(mix.members.len()))
         });
         let ended = AtomicU64::new(0);
@@ -241,12 +240,12 @@ impl Bench<'_> {
     }
 
     /// Speed together over speed alone under Linux, of each program, repetition by repetition.
-    pub(super) fn relative(&self, mix: &Mix, way: Way, bus: u32) -> Result<Vec<Sample>, String> {
+    pub(super) fn relative(&self, mix: &Mix, way: Way) -> Result<Vec<Sample>, String> {
         let mut all: Vec<Vec<f64>> = vec![Vec::new(); mix.members.len()];
         for repetition in 0..self.repetitions {
-            let ran = self.known(&(way, mix.clone(), repetition, bus))?;
+            let ran = self.known(&(way, mix.clone(), repetition))?;
             for (at, member) in mix.members.iter().enumerate() {
-                let alone = self.known(&(Way::Linux, Mix::alone(*member), repetition, bus))?;
+                let alone = self.known(&(Way::Linux, Mix::alone(*member), repetition))?;
                 all[at].push(ran.did[at].pace / alone.did[0].pace);
             }
         }
@@ -254,17 +253,17 @@ impl Bench<'_> {
     }
 
     /// The weighted speedup of a mix.
-    pub(super) fn weighted(&self, mix: &Mix, way: Way, bus: u32) -> Found {
-        let relative = self.relative(mix, way, bus)?;
+    pub(super) fn weighted(&self, mix: &Mix, way: Way) -> Found {
+        let relative = self.relative(mix, way)?;
         let sum = |i: usize| relative.iter().map(|s| s.values[i]).sum::<f64>();
         Ok((0..self.repetitions as usize).map(sum).collect())
     }
 
     /// The weighted speedup that it would have if each program went on at its speed in the time that
     /// went to moving its pages, and the largest share of a program's time that did.
-    pub(super) fn without_moves(&self, mix: &Mix, way: Way, bus: u32) -> Result<[f64; 2], String> {
-        let relative = self.relative(mix, way, bus)?;
-        let ran = self.known(&(way, mix.clone(), 0, bus))?;
+    pub(super) fn without_moves(&self, mix: &Mix, way: Way) -> Result<[f64; 2], String> {
+        let relative = self.relative(mix, way)?;
+        let ran = self.known(&(way, mix.clone(), 0))?;
         let each = relative.iter().zip(&ran.did);
         Ok(each.fold([0.0, 0.0], |[sum, most], (speed, did)| {
             let speed = speed.values.first().copied().unwrap_or(f64::NAN);
@@ -275,12 +274,12 @@ impl Bench<'_> {
     /// Gain of UVP over Linux in percent, if once in so many picoseconds it moved what lies between
     /// equal parts, where it starts, and its division (footnote 2 of the paper), at what a page's
     /// move takes.
-    pub(super) fn uvp_charged(&self, mix: &Mix, every_ps: f64, bus: u32) -> Found {
-        let relative = self.relative(mix, Way::Uvp, bus)?;
+    pub(super) fn uvp_charged(&self, mix: &Mix, every_ps: f64) -> Found {
+        let relative = self.relative(mix, Way::Uvp)?;
         let mut sums = Vec::new();
         for repetition in 0..self.repetitions {
-            let own = self.divided(mix, repetition, bus)?;
-            let ran = self.known(&(Way::Uvp, mix.clone(), repetition, bus))?;
+            let own = self.divided(mix, repetition)?;
+            let ran = self.known(&(Way::Uvp, mix.clone(), repetition))?;
             let each = relative.iter().zip(&ran.did).zip(&own);
             sums.push(each.fold(0.0, |sum, ((speed, did), (own, _))| {
                 let moved = did.pages * utility::moved(own.len(), mix.members.len());
@@ -288,76 +287,60 @@ impl Bench<'_> {
                 sum + speed.values[repetition as usize] * left.max(0.0)
             }));
         }
-        let linux = self.weighted(mix, Way::Linux, bus)?;
+        let linux = self.weighted(mix, Way::Linux)?;
         crate::row::change(&linux, &Sample::new(sums))
     }
 
     /// Share of the first program's accesses to memory that found their row open; NaN without any.
-    pub(super) fn row_hits(&self, mix: &Mix, way: Way, bus: u32) -> Result<f64, String> {
+    pub(super) fn row_hits(&self, mix: &Mix, way: Way) -> Result<f64, String> {
         let mut all = Vec::new();
         for repetition in 0..self.repetitions {
-            let ran = self.known(&(way, mix.clone(), repetition, bus))?;
+            let ran = self.known(&(way, mix.clone(), repetition))?;
             all.push(ran.did[0].row_hits);
         }
         Ok(all.iter().sum::<f64>() / all.len() as f64)
     }
 
-    /// The largest slowdown of a program of a mix.
-    pub(super) fn unfair(&self, mix: &Mix, way: Way, bus: u32) -> Found {
-        let relative = self.relative(mix, way, bus)?;
-        let most = |i: usize| {
-            let slow = relative.iter().map(|s| 1.0 / s.values[i]);
-            slow.fold(0.0, f64::max)
-        };
-        Ok((0..self.repetitions as usize).map(most).collect())
-    }
-
-    /// References per cycle of the first program of a mix under a way.
-    pub(super) fn speed(&self, mix: &Mix, way: Way, bus: u32) -> Found {
-        self.first(mix, way, bus, |did| did.pace)
-    }
-
-    /// Its instructions per cycle.
-    pub(super) fn ipc(&self, mix: &Mix, way: Way, bus: u32) -> Found {
-        self.first(mix, way, bus, |did| did.ipc)
+    /// Instructions per cycle of the first program of a mix under a way.
+    pub(super) fn ipc(&self, mix: &Mix, way: Way) -> Found {
+        self.first(mix, way, |did| did.ipc)
     }
 
     /// Page faults of each program for 1000 references, in the first repetition.
-    pub(super) fn faults(&self, mix: &Mix, way: Way, bus: u32) -> Result<Vec<f64>, String> {
-        let ran = self.known(&(way, mix.clone(), 0, bus))?;
+    pub(super) fn faults(&self, mix: &Mix, way: Way) -> Result<Vec<f64>, String> {
+        let ran = self.known(&(way, mix.clone(), 0))?;
         Ok(ran.did.iter().map(|did| did.faults).collect())
     }
 
-    fn first(&self, mix: &Mix, way: Way, bus: u32, of: fn(&Did) -> f64) -> Found {
+    fn first(&self, mix: &Mix, way: Way, of: fn(&Did) -> f64) -> Found {
         let each = (0..self.repetitions).map(|repetition| {
-            let ran = self.known(&(way, mix.clone(), repetition, bus))?;
+            let ran = self.known(&(way, mix.clone(), repetition))?;
             Ok(of(&ran.did[0]))
         });
         Ok(Sample::new(each.collect::<Result<Vec<_>, String>>()?))
     }
 
     /// Gain of a way over another in weighted speedup, in percent.
-    pub(super) fn gain(&self, mix: &Mix, way: Way, over: Way, bus: u32) -> Found {
-        let over = self.weighted(mix, over, bus)?;
-        crate::row::change(&over, &self.weighted(mix, way, bus)?)
+    pub(super) fn gain(&self, mix: &Mix, way: Way, over: Way) -> Found {
+        let over = self.weighted(mix, over)?;
+        crate::row::change(&over, &self.weighted(mix, way)?)
     }
 
     /// Whether HVR put all LLCT into one part of the cache by colour bits 0 to 2, and nothing else
     /// there, in every repetition.
-    pub(super) fn is_segregated(&self, mix: &Mix, way: Way, bus: u32) -> Result<bool, String> {
+    pub(super) fn is_segregated(&self, mix: &Mix, way: Way) -> Result<bool, String> {
         let mut all = true;
         for repetition in 0..self.repetitions {
-            let ran = self.known(&(way, mix.clone(), repetition, bus))?;
+            let ran = self.known(&(way, mix.clone(), repetition))?;
             all &= is_apart(&ran.parts);
         }
         Ok(all)
     }
 
-    fn run(&self, (way, mix, repetition, bus): &Key) -> Known {
+    fn run(&self, (way, mix, repetition): &Key) -> Known {
         unless_stopped(self.stop)?;
         let seed = self.seed.wrapping_add(u64::from(*repetition));
-        let spec = with_bus(self.spec, *bus);
-        let (frames, own) = self.frames_of(*way, mix, &spec)?;
+        let (frames, own) = self.frames_of(*way, mix)?;
         let mut places: Vec<u16> = CORES[..mix.members.len().max(4)].to_vec();
         let mut setups = Vec::new();
         let refs = self.warmup + self.budget;
@@ -370,7 +353,7 @@ impl Bench<'_> {
         let threads = |m: &(usize, u32)| self.programs[m.0].threads;
         let is_threaded = mix.members.iter().any(|m| threads(m) > 1);
         let own = match way {
-            Way::Uvp => self.divided(mix, *repetition, *bus)?,
+            Way::Uvp => self.divided(mix, *repetition)?,
             _ => own,
         };
         for (setup, (own, shared)) in setups.iter_mut().zip(own) {
@@ -385,9 +368,9 @@ impl Bench<'_> {
         let boot = Boot::new(frames, Some(draw(seed, "memory", 0)));
         let outcome = self.outcome(&Case {
             curve: is_curve.then(utility::request),
-            ..Case::new(&spec, boot, setups, machine_seed(seed))
+            ..Case::new(self.spec, boot, setups, machine_seed(seed))
         })?;
-        let cycle_ps = 1e12 / spec.core.clock.0 as f64;
+        let cycle_ps = 1e12 / self.spec.core.clock.0 as f64;
         let regions = outcome.programs.iter().map(|p| &p.region);
         let did = regions.map(|r| {
             let c = &r.counters;
@@ -417,22 +400,13 @@ impl Bench<'_> {
     }
 
     /// The frames of a way, and what its programs own from the beginning on.
-    fn frames_of(
-        &self,
-        way: Way,
-        mix: &Mix,
-        spec: &MachineSpec,
-    ) -> Result<(FrameRule, Vec<(ColorSet, bool)>), String> {
+    fn frames_of(&self, way: Way, mix: &Mix) -> Result<(FrameRule, Vec<(ColorSet, bool)>), String> {
         let (map, own) = match way {
             Way::Cut(cut) => {
-                let map = vertical_map(spec)?;
+                let map = vertical_map(self.spec)?;
                 let classes: Vec<_> = mix.members.iter().map(|m| self.classes[m.0]).collect();
                 let own = today::own(&map, cut, &classes)?;
                 (map, own)
-            }
-            Way::Eighths(eighths) => {
-                let own = (eighths_of_cache(eighths), true);
-                (by_eighths(), vec![own; mix.members.len()])
             }
             _ => return Ok((frames(way), Vec::new())),
         };
@@ -440,14 +414,9 @@ impl Bench<'_> {
     }
 
     /// The colours of each program of a mix by the curves of its programs alone.
-    fn divided(
-        &self,
-        mix: &Mix,
-        repetition: u32,
-        bus: u32,
-    ) -> Result<Vec<(ColorSet, bool)>, String> {
+    fn divided(&self, mix: &Mix, repetition: u32) -> Result<Vec<(ColorSet, bool)>, String> {
         let alone = mix.members.iter().map(|m| {
-            let key = (Way::Linux, Mix::alone(*m), repetition, bus);
+            let key = (Way::Linux, Mix::alone(*m), repetition);
             Ok(self.known(&key)?.curve)
         });
         let own = utility::divided(&alone.collect::<Result<Vec<_>, String>>()?)?;
@@ -507,6 +476,11 @@ impl Bench<'_> {
     }
 }
 
+/// Events for 1000 instructions.
+fn per_mille(region: &Region, events: u64) -> f64 {
+    1000.0 * events as f64 / region.counters.instructions as f64
+}
+
 /// Are all LLCT in one region of the cache, by the three lowest bits of a colour, and no other
 /// program there?
 fn is_apart(parts: &[(Option<Class>, ColorSet)]) -> bool {
@@ -536,7 +510,7 @@ pub(super) mod tests {
             form::Form,
             programs::{Program, parse},
             rows::Runs,
-            ways::{BUS, Way},
+            ways::Way,
         },
     };
 
@@ -578,11 +552,11 @@ pub(super) mod tests {
             members: vec![(0, 0), (1, 0)],
         };
         let ways = [Way::Linux, Way::Hvr];
-        runs.bench.prepare(std::slice::from_ref(&mix), &ways, BUS);
+        runs.bench.prepare(std::slice::from_ref(&mix), &ways);
         let alone = mix.members.iter().map(|m| (Way::Linux, Mix::alone(*m)));
         let keys = ways.map(|way| (way, mix.clone())).into_iter().chain(alone);
         let done = runs.bench.done.lock().expect("no run failed");
-        let of = |(way, mix)| done[&(way, mix, 0, BUS)].clone().expect("it ran");
+        let of = |(way, mix)| done[&(way, mix, 0)].clone().expect("it ran");
         let all: Vec<Ran> = keys.map(of).collect();
         assert!(all[1].parts.len() == 2 && all[0].did.len() == 2, "{all:?}");
         format!("{all:?} {}", runs.refs())

@@ -9,13 +9,11 @@
 //! eight of them, and its class by measurement is read off that; a *way* is what a mix is run
 //! under; the *gain* of a way is its weighted speedup over another's, less 1.
 
-mod alone;
 mod arrivals;
 mod by_itself;
 mod by_rule;
 mod classes;
 mod counters;
-mod eighths;
 mod fit;
 mod form;
 mod mixes;
@@ -25,7 +23,6 @@ mod pairs;
 mod programs;
 mod rows;
 mod rules;
-mod threads;
 mod tlb;
 mod today;
 mod told;
@@ -39,10 +36,15 @@ use piebald_report::{Reproduction, TargetKind};
 
 use crate::{
     Hooks, Options, ReproduceError, System,
+    data::{DataPaper, Known},
     paper::{Given, Paper, Stage, Whole},
 };
 use form::Form;
 use rows::Runs;
+
+const GRID: &str = include_str!("../../../../reproduce/hvr/grid.toml");
+const ROWS: &str = include_str!("../../../../reproduce/hvr/rows.toml");
+const PROGRAMS: &str = include_str!("../../../../reproduce/hvr/programs.toml");
 
 /// Ids of the targets, in order.
 pub(crate) const TARGETS: [&str; 23] = [
@@ -55,11 +57,7 @@ pub(crate) const MIXES: u64 = rows::LIST;
 
 type Give = fn(&Runs<'_>) -> Given;
 
-const STAGES: [Stage<Give>; 16] = [
-    (
-        &[("H-3", "Figure 5: programs at eight sizes", TargetKind::S)],
-        eighths::programs_alone,
-    ),
+const STAGES: [Stage<Give>; 9] = [
     (
         &[
             ("H-4", "Figure 6: hot pages", TargetKind::H),
@@ -83,32 +81,8 @@ const STAGES: [Stage<Give>; 16] = [
         rows::horizontal_and_vertical,
     ),
     (
-        &[("H-8", "Section 5.2: mixes of few classes", TargetKind::S)],
-        pairs::few_classes,
-    ),
-    (
-        &[("H-9", "Figure 14: by the memory's bus", TargetKind::H)],
-        rows::by_bus,
-    ),
-    (
-        &[("H-10", "Figure 15: 1 to 4 LLCT", TargetKind::H)],
-        pairs::by_llct,
-    ),
-    (
-        &[(
-            "H-11",
-            "Figure 16: four LLCT and four others",
-            TargetKind::S,
-        )],
-        pairs::four_and_four,
-    ),
-    (
         &[("H-12", "Figure 17: SVP, UVP and HVR", TargetKind::H)],
         rows::frameworks,
-    ),
-    (
-        &[("H-17", "Section 8: what CCF lose", TargetKind::H)],
-        pairs::sharing,
     ),
     (
         &[("H-20", "Section 7.3.1: workload 22'", TargetKind::H)],
@@ -122,10 +96,6 @@ const STAGES: [Stage<Give>; 16] = [
         ],
         arrivals::coming_and_going,
     ),
-    (
-        &[("H-15", "Figure 19: eight threads", TargetKind::H)],
-        threads::eight_threads,
-    ),
     (&[("H-B1", today::TITLE, TargetKind::G)], today::present_day),
     (&[("H-B2", online::TITLE, TargetKind::G)], online::told),
     (
@@ -134,10 +104,48 @@ const STAGES: [Stage<Give>; 16] = [
     ),
 ];
 
+/// The rows that are data.
+///
+/// # Errors
+/// Its files are wrong: a defect.
+pub(crate) fn paper() -> Result<DataPaper, ReproduceError> {
+    let folder = std::path::Path::new("reproduce/hvr");
+    DataPaper::new(("hvr", folder), [GRID, ROWS], Some(PROGRAMS), Known::new())
+}
+
+/// Rows that are data, and those that are not yet.
 pub(crate) fn reproduce(
     options: &Options,
     hooks: Hooks<'_>,
 ) -> Result<Reproduction, ReproduceError> {
+    let data = paper()?;
+    let ids = data.ids();
+    let wanted = TARGETS.into_iter().filter(|id| options.wants(id));
+    let (of_data, others): (Vec<_>, Vec<_>) = wanted.partition(|id| ids.contains(id));
+    let part = |ids: &[&str]| Options {
+        only: ids.iter().map(|id| (*id).to_owned()).collect(),
+        ..options.clone()
+    };
+    if of_data.is_empty() {
+        return in_code(options, hooks);
+    }
+    let found = data.reproduce(&part(&of_data), hooks)?;
+    if others.is_empty() {
+        return Ok(found);
+    }
+    let mut all = in_code(&part(&others), hooks)?;
+    all.targets.extend(found.targets);
+    let place = |id: &str| TARGETS.iter().position(|target| *target == id);
+    all.targets.sort_by_key(|target| place(&target.id));
+    all.figures.extend(found.figures);
+    all.conditions.extend(found.conditions);
+    all.simulated_refs += found.simulated_refs;
+    all.host_seconds += found.host_seconds;
+    Ok(all)
+}
+
+/// The rows that are no data.
+fn in_code(options: &Options, hooks: Hooks<'_>) -> Result<Reproduction, ReproduceError> {
     let mut paper = Paper::begin(System::Hvr, options);
     let list = programs::programs().map_err(|e| ReproduceError::Inputs(e.to_string()))?;
     let measured = classes::measured(&list).map_err(ReproduceError::Inputs)?;
@@ -187,6 +195,34 @@ mod tests {
 
     #[test]
     fn every_row_has_one_stage() {
-        crate::paper::tests::every_row_has_one_stage(System::Hvr, STAGES, &[]);
+        let paper = paper().and_then(DataPaper::checked);
+        let paper = paper.unwrap_or_else(|e| panic!("{e}"));
+        crate::paper::tests::every_row_has_one_stage(System::Hvr, STAGES, &paper.ids());
+        assert_eq!(paper.title(), System::Hvr.title());
+    }
+
+    #[test]
+    fn rows_of_both_kinds_are_given_in_their_order() {
+        let options = Options {
+            inputs: "/nowhere".into(),
+            quick: true,
+            budget_refs: Some(1000),
+            only: ["H-20", "H-8"].map(str::to_owned).to_vec(),
+            ..Options::default()
+        };
+        let record = |_: &crate::Wanted<'_>, _: &std::path::Path| Err(String::new());
+        let hooks = Hooks {
+            stop: None,
+            progress: None,
+            record: &record,
+            store: None,
+        };
+        let found = reproduce(&options, hooks).unwrap_or_else(|e| panic!("{e}"));
+        let ids: Vec<&str> = found.targets.iter().map(|t| t.id.as_str()).collect();
+        assert_eq!(ids, ["H-8", "H-20"]);
+        for target in &found.targets {
+            let why = target.why.as_deref().unwrap_or_default();
+            assert!(why.contains("stand-ins.sh hvr"), "{}: {why}", target.id);
+        }
     }
 }

@@ -8,7 +8,7 @@ use piebald_report::Sample;
 use super::{
     mixes::Mix,
     rows::{CACHE, RANDOM, Runs, VERTICAL, WayOf, banks, number, share},
-    ways::{BUS, Way},
+    ways::Way,
 };
 use crate::row::{Found, Row};
 
@@ -16,7 +16,7 @@ const FREE: &str = "without the time of moves";
 
 /// The weighted speedup of a mix without the time of moves.
 fn free(runs: &Runs<'_>, mix: &Mix, way: Way) -> Result<f64, String> {
-    Ok(runs.bench.without_moves(mix, way, BUS)?[0])
+    Ok(runs.bench.without_moves(mix, way)?[0])
 }
 
 /// Gain of a way over another without the time of moves, in percent.
@@ -48,8 +48,8 @@ pub(super) fn gains(runs: &Runs<'_>, mixes: &[Mix], row: &mut Row) {
         .collect();
     for (name, way) in ways {
         let found = mixes.iter().map(|mix| {
-            let [_, most] = runs.bench.without_moves(mix, way(mix), BUS)?;
-            let plain = runs.bench.gain(mix, way(mix), Way::Linux, BUS)?.mean;
+            let [_, most] = runs.bench.without_moves(mix, way(mix))?;
+            let plain = runs.bench.gain(mix, way(mix), Way::Linux)?.mean;
             let free = gain(runs, mix, way(mix), Way::Linux)?;
             Ok([plain, free, 100.0 * most])
         });

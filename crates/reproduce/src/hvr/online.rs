@@ -17,7 +17,7 @@ use super::{
     mixes::Mix,
     rows::{Runs, number, share},
     watched::{TIME_SCALE, all, cases},
-    ways::{BUS, Way},
+    ways::Way,
     windows::Look,
 };
 use crate::row::Row;
@@ -47,7 +47,7 @@ fn found(runs: &Runs<'_>) -> Result<[Classes; 3], String> {
 
 /// Gain of HVR over Linux in each mix, in percent.
 fn gains(runs: &Runs<'_>, mixes: &[Mix]) -> Result<Vec<f64>, String> {
-    let gain = |mix: &Mix| Ok(runs.bench.gain(mix, Way::Hvr, Way::Linux, BUS)?.mean);
+    let gain = |mix: &Mix| Ok(runs.bench.gain(mix, Way::Hvr, Way::Linux)?.mean);
     mixes.iter().map(gain).collect()
 }
 
@@ -56,7 +56,7 @@ pub(super) fn told(runs: &Runs<'_>) -> Given {
     let [plain, fitted, careful] = found(runs)?;
     let counted = counters::told(runs)?;
     let mixes = runs.first();
-    runs.bench.prepare(&mixes, &[Way::Linux, Way::Hvr], BUS);
+    runs.bench.prepare(&mixes, &[Way::Linux, Way::Hvr]);
     let measured = gains(runs, &mixes)?;
     let mut row = Row::new("H-B2", TITLE, TargetKind::G);
     row.show(
@@ -81,7 +81,7 @@ pub(super) fn told(runs: &Runs<'_>) -> Given {
             bench: runs.bench.told(classes),
             form: runs.form,
         };
-        own.bench.prepare(&mixes, &[Way::Hvr], BUS);
+        own.bench.prepare(&mixes, &[Way::Hvr]);
         runs.bench.refs.fetch_add(own.refs(), Ordering::Relaxed);
         let found = gains(&own, &mixes)?;
         let less: Sample = found.iter().zip(&measured).map(|(a, b)| a - b).collect();
@@ -162,20 +162,20 @@ mod tests {
             members: vec![(0, 0), (1, 0)],
         };
         let mixes = [mix.clone()];
-        runs.bench.prepare(&mixes, &[Way::Linux, Way::Hvr], BUS);
+        runs.bench.prepare(&mixes, &[Way::Linux, Way::Hvr]);
         let others = [Some(Class::Llch), Some(Class::Llct)];
         let told = Runs {
             bench: runs.bench.told(&others),
             form,
         };
         assert_eq!(told.bench.done.lock().expect("no run").len(), 3);
-        told.bench.prepare(&mixes, &[Way::Linux], BUS);
+        told.bench.prepare(&mixes, &[Way::Linux]);
         assert_eq!(told.refs(), 0);
-        told.bench.prepare(&mixes, &[Way::Hvr], BUS);
+        told.bench.prepare(&mixes, &[Way::Hvr]);
         assert!(told.refs() > 0);
         let classes = |runs: &Runs<'_>| -> Vec<Option<Class>> {
             let done = runs.bench.done.lock().expect("no run");
-            let ran = done[&(Way::Hvr, mix.clone(), 0, BUS)].as_ref();
+            let ran = done[&(Way::Hvr, mix.clone(), 0)].as_ref();
             let parts = &ran.expect("it ran").parts;
             let mut all: Vec<_> = parts.iter().map(|(class, _)| *class).collect();
             all.sort();

@@ -95,6 +95,8 @@ struct Entry {
     class: String,
     command: Option<Vec<String>>,
     builtin: Option<String>,
+    #[serde(rename = "recording")]
+    _recording: Option<String>,
     stdin: Option<String>,
     threads: Option<u32>,
     walk_us: Option<u64>,

@@ -1,4 +1,4 @@
-//! Rows of mixes that are drawn from all programs: H-1, H-2, H-9, H-12 and H-13.
+//! Rows of mixes that are drawn from all programs: H-1, H-2, H-12 and H-13.
 
 use std::{
     collections::HashMap,
@@ -18,8 +18,8 @@ use super::{
     mixes::{Bench, Mix},
     moves,
     programs::Program,
-    told::{tell, tell_by_bus},
-    ways::{BUS, Way},
+    told::tell,
+    ways::Way,
 };
 use crate::{
     Hooks, Options,
@@ -38,9 +38,8 @@ const KEPT: usize = 14;
 /// Mixes of H-1's list, and those of 4 programs that the quick form has of them.
 pub(super) const LIST: u64 = 214;
 const QUICK_FOURS: usize = 16;
-/// Mixes of the quick form that are run with a whole private L2, and under other buses.
+/// Mixes of the quick form that are run with a whole private L2.
 const QUICK_L2: usize = 4;
-const QUICK_BUSES: u64 = 2;
 
 impl<'a> Runs<'a> {
     pub(super) fn new(
@@ -121,7 +120,7 @@ impl<'a> Runs<'a> {
     }
 
     fn gains(&self, mixes: &[Mix], way: impl Fn(&Mix) -> Way) -> Vec<Found> {
-        let gain = |mix: &Mix| self.bench.gain(mix, way(mix), Way::Linux, BUS);
+        let gain = |mix: &Mix| self.bench.gain(mix, way(mix), Way::Linux);
         mixes.iter().map(gain).collect()
     }
 }
@@ -170,7 +169,7 @@ pub(super) fn horizontal_and_vertical(runs: &Runs<'_>) -> Given {
             .filter(|m| m.members.len() == size)
             .cloned()
             .collect();
-        runs.bench.prepare(&of, &ways, BUS);
+        runs.bench.prepare(&of, &ways);
     }
     let cache = runs.gains(&mixes, |_| CACHE);
     let bank = runs.gains(&mixes, banks);
@@ -241,16 +240,16 @@ fn vertical(runs: &Runs<'_>, mixes: &[Mix], all: &[Mix]) -> piebald_report::Targ
         return row.finish();
     }
     let ways = VERTICAL.into_iter().chain([RANDOM]).collect::<Vec<_>>();
-    runs.bench.prepare(mixes, &ways, BUS);
+    runs.bench.prepare(mixes, &ways);
     let against = |over: WayOf| {
-        let gain = |m: &Mix| runs.bench.gain(m, VERTICAL[0], over(m), BUS);
+        let gain = |m: &Mix| runs.bench.gain(m, VERTICAL[0], over(m));
         extreme(&mixes.iter().map(gain).collect::<Vec<_>>(), true)
     };
     row.headline("A-VP over Linux, at most", 16.7, against(|_| Way::Linux));
     row.headline("A-VP over cache-only, at most", 5.9, against(|_| CACHE));
     row.headline("A-VP over bank-only, at most", 11.7, against(banks));
     let best_is_vertical = |mix: &Mix| -> Result<bool, String> {
-        let of = |way: Way| Ok::<f64, String>(runs.bench.weighted(mix, way, BUS)?.mean);
+        let of = |way: Way| Ok::<f64, String>(runs.bench.weighted(mix, way)?.mean);
         let vertical = VERTICAL
             .iter()
             .map(|w| of(*w))
@@ -303,12 +302,12 @@ fn whole_l2(runs: &Runs<'_>, mixes: &[Mix], row: &mut Row) {
         ..runs.bench.anew()
     };
     let ways = VERTICAL.into_iter().chain([Way::Linux]).collect::<Vec<_>>();
-    runs.bench.prepare(mixes, &ways, BUS);
-    own.prepare(mixes, &ways, BUS);
+    runs.bench.prepare(mixes, &ways);
+    own.prepare(mixes, &ways);
     runs.bench.refs.fetch_add(own.refs(), Ordering::Relaxed);
     for (name, way) in ["A-VP", "B-VP", "C-VP"].into_iter().zip(VERTICAL) {
         for (word, bench) in [("as it is", &runs.bench), ("whole L2", &own)] {
-            let gain = |m: &Mix| bench.gain(m, way, Way::Linux, BUS);
+            let gain = |m: &Mix| bench.gain(m, way, Way::Linux);
             let found = mean(&mixes.iter().map(gain).collect::<Vec<_>>());
             let name = format!("{name} over Linux, {word}, {} mixes", mixes.len());
             row.show(&name, &found, "%");
@@ -320,9 +319,9 @@ fn whole_l2(runs: &Runs<'_>, mixes: &[Mix], row: &mut Row) {
 fn lead(runs: &Runs<'_>, mixes: &[Mix]) -> piebald_report::Target {
     let mut row = Row::new("H-13", "Abstract: HVR's largest lead", TargetKind::H);
     let lead = |mix: &Mix| -> Found {
-        let cache = runs.bench.gain(mix, Way::Hvr, CACHE, BUS)?;
-        let bank = runs.bench.gain(mix, Way::Hvr, banks(mix), BUS)?;
-        let uvp = runs.bench.gain(mix, Way::Hvr, Way::Uvp, BUS)?;
+        let cache = runs.bench.gain(mix, Way::Hvr, CACHE)?;
+        let bank = runs.bench.gain(mix, Way::Hvr, banks(mix))?;
+        let uvp = runs.bench.gain(mix, Way::Hvr, Way::Uvp)?;
         let less = cache.values.iter().zip(&bank.values).zip(&uvp.values);
         Ok(less.map(|((c, b), u)| c.min(*b).min(*u)).collect())
     };
@@ -333,9 +332,7 @@ fn lead(runs: &Runs<'_>, mixes: &[Mix]) -> piebald_report::Target {
         extreme(&found, true),
     );
     row.show("the same, on average", &mean(&found), "%");
-    let over = mixes
-        .iter()
-        .map(|m| runs.bench.gain(m, Way::Hvr, Way::Uvp, BUS));
+    let over = mixes.iter().map(|m| runs.bench.gain(m, Way::Hvr, Way::Uvp));
     row.show(
         "over UVP, on average",
         &mean(&over.collect::<Vec<_>>()),
@@ -349,134 +346,11 @@ fn lead(runs: &Runs<'_>, mixes: &[Mix]) -> piebald_report::Target {
 /// A way for mixes of any size.
 pub(super) type WayOf = fn(&Mix) -> Way;
 
-/// H-9: three speeds of the bus.
-pub(super) fn by_bus(runs: &Runs<'_>) -> Given {
-    let is_wanted = |mix: &Mix| {
-        let has = |classes: &[Class]| {
-            let mut all = mix.members.iter();
-            all.any(|m| runs.class(*m).is_some_and(|c| classes.contains(&c)))
-        };
-        has(&[Class::Llct]) && has(&[Class::Llch, Class::Llcm])
-    };
-    let all = runs.list();
-    let of = |size: usize, each: u64| {
-        let mine = all
-            .iter()
-            .filter(|m| m.members.len() == size && is_wanted(m));
-        mine.take(each as usize).cloned().collect::<Vec<Mix>>()
-    };
-    // Half of them of 4 programs.
-    let count = runs.form.mixes(20, QUICK_BUSES);
-    let eights = if runs.form.quick && runs.form.most.is_none() {
-        0
-    } else {
-        count / 2
-    };
-    let mixes = [of(4, count - eights), of(8, eights)].concat();
-    if mixes.is_empty() {
-        return Err("no mix has a program of LLCT and one of LLCH or LLCM".to_owned());
-    }
-    let buses = [BUS, 1066, 800];
-    for bus in buses {
-        for size in [4, 8] {
-            let of: Vec<Mix> = mixes
-                .iter()
-                .filter(|m| m.members.len() == size)
-                .cloned()
-                .collect();
-            let ways = [&VERTICAL[..], &[Way::Linux, CACHE, Way::bank_only(size)]].concat();
-            runs.bench.prepare(&of, &ways, bus);
-        }
-    }
-    let gain = |way: Way, over: WayOf, bus| {
-        let all: Vec<Found> = mixes
-            .iter()
-            .map(|m| runs.bench.gain(m, way, over(m), bus))
-            .collect();
-        mean(&all)
-    };
-    let gain_of = |way: WayOf, bus| {
-        let all: Vec<Found> = mixes
-            .iter()
-            .map(|m| runs.bench.gain(m, way(m), Way::Linux, bus))
-            .collect();
-        mean(&all).map(|s| s.mean)
-    };
-    let mut row = Row::new("H-9", "Figure 14: by the memory's bus", TargetKind::H);
-    row.headline(
-        "A-VP over cache-only at 1333 MT/s",
-        6.0,
-        gain(VERTICAL[0], |_| CACHE, BUS),
-    );
-    row.headline(
-        "A-VP over bank-only at 1333 MT/s",
-        5.0,
-        gain(VERTICAL[0], banks, BUS),
-    );
-    let vertical: [WayOf; 3] = [|_| VERTICAL[0], |_| VERTICAL[1], |_| VERTICAL[2]];
-    let above = || -> Result<bool, String> {
-        let (cache, bank) = (gain_of(|_| CACHE, BUS)?, gain_of(banks, BUS)?);
-        let mut all = true;
-        for way in vertical {
-            let gain = gain_of(way, BUS)?;
-            all &= gain > cache && gain > bank;
-        }
-        Ok(all)
-    };
-    row.states(
-        "each vertical policy gains more on average than both horizontal ones",
-        above(),
-    );
-    let grows = |of: &dyn Fn(WayOf, u32) -> Result<f64, String>| -> Result<bool, String> {
-        let mut all = true;
-        for way in vertical {
-            let [fast, middle, slow] = [of(way, 1333)?, of(way, 1066)?, of(way, 800)?];
-            all &= fast < middle && middle < slow;
-        }
-        Ok(all)
-    };
-    row.states(
-        "each gain grows as the bus slows",
-        grows(&|way, bus| gain_of(way, bus)),
-    );
-    let fairer = |way: WayOf, bus: u32| {
-        let all: Vec<Found> = mixes
-            .iter()
-            .map(|m| {
-                let linux = runs.bench.unfair(m, Way::Linux, bus)?;
-                crate::row::change(&runs.bench.unfair(m, way(m), bus)?, &linux)
-            })
-            .collect();
-        mean(&all).map(|s| s.mean)
-    };
-    row.states(
-        "each maximum slowdown falls by more as the bus slows",
-        grows(&fairer),
-    );
-    for (name, way) in ["A-VP", "B-VP", "C-VP"].into_iter().zip(vertical) {
-        for bus in buses {
-            let found = gain_of(way, bus).and_then(number);
-            row.show(&format!("{name} over Linux at {bus} MT/s"), &found, "%");
-        }
-    }
-    row.note(&format!("{} of 20 mixes", mixes.len()));
-    for size in [4, 8] {
-        let of: Vec<Mix> = (mixes.iter().filter(|m| m.members.len() == size))
-            .cloned()
-            .collect();
-        let ways = [&VERTICAL[..], &[Way::Linux, CACHE, Way::bank_only(size)]].concat();
-        for bus in buses {
-            tell_by_bus(runs, &mut row, &of, &ways, bus);
-        }
-    }
-    Ok((vec![row.finish()], Vec::new()))
-}
-
 /// H-12: frameworks.
 pub(super) fn frameworks(runs: &Runs<'_>) -> Given {
     let mixes = runs.all("H-12", runs.form.mixes(50, 2));
     let ways = [Way::Linux, Way::Svp, Way::Uvp, Way::Hvr];
-    runs.bench.prepare(&mixes, &ways, BUS);
+    runs.bench.prepare(&mixes, &ways);
     let [svp, uvp, hvr] = [Way::Svp, Way::Uvp, Way::Hvr].map(|way| runs.gains(&mixes, |_| way));
     let mut row = Row::new("H-12", "Figure 17: SVP, UVP and HVR", TargetKind::H);
     row.headline("SVP, least gain", -5.0, extreme(&svp, false));
@@ -487,7 +361,7 @@ pub(super) fn frameworks(runs: &Runs<'_>) -> Given {
     let there: Vec<Found> = worse.iter().map(|i| hvr[*i].clone()).collect();
     row.headline("HVR where SVP loses, at most", 6.1, extreme(&there, true));
     let lead = |i: &usize| -> Found {
-        let over = |way| runs.bench.gain(&mixes[*i], Way::Hvr, way, BUS);
+        let over = |way| runs.bench.gain(&mixes[*i], Way::Hvr, way);
         let (svp, uvp) = (over(Way::Svp)?, over(Way::Uvp)?);
         let both = svp.values.iter().zip(&uvp.values);
         Ok(both.map(|(s, u)| s.min(*u)).collect())
@@ -504,7 +378,7 @@ pub(super) fn frameworks(runs: &Runs<'_>) -> Given {
     }
     let charged = mixes.iter().map(|m| {
         runs.bench
-            .uvp_charged(m, MonitorConfig::PAPER.interval.0 as f64, BUS)
+            .uvp_charged(m, MonitorConfig::PAPER.interval.0 as f64)
     });
     row.show(
         "UVP over Linux, mean, if it moved its pages once in 3 s",

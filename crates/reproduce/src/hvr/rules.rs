@@ -10,7 +10,7 @@ use super::{
     moves,
     rows::Runs,
     told::tell,
-    ways::{BUS, Way},
+    ways::Way,
 };
 use crate::{
     row::{Found, Row},
@@ -182,7 +182,7 @@ pub(super) fn rules(runs: &Runs<'_>) -> Given {
     let mixes = tried(runs);
     let list = runs.list();
     let gain = |mix: &Mix, way: Way| -> Result<f64, String> {
-        Ok(runs.bench.gain(mix, way, Way::Linux, BUS)?.mean)
+        Ok(runs.bench.gain(mix, way, Way::Linux)?.mean)
     };
     let without = |mix: &Mix, way: Way| moves::gain(runs, mix, way, Way::Linux);
     let mut tallies = Tallies::default();
@@ -194,7 +194,7 @@ pub(super) fn rules(runs: &Runs<'_>) -> Given {
         let ways = PARTITIONED.map(|p| way(p, mix));
         let mut all = ways.to_vec();
         all.extend([Way::Linux, Way::Coalescing]);
-        runs.bench.prepare(std::slice::from_ref(mix), &all, BUS);
+        runs.bench.prepare(std::slice::from_ref(mix), &all);
         let gains = tally(mix, counts, gain, &mut tallies)?;
         tally(mix, counts, without, &mut free)?;
         let most = gains.iter().copied().fold(f64::MIN, f64::max);

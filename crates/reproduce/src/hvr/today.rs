@@ -19,7 +19,7 @@ use super::{
     rows::Runs,
     rules::rule_of,
     told::tell,
-    ways::{BUS, Way},
+    ways::Way,
 };
 use crate::row::{Found, Row, mean};
 
@@ -157,9 +157,9 @@ fn show(runs: &Runs<'_>, row: &mut Row, machine: &str, rule: usize) {
     let cuts: Vec<Cut> = cuts.collect();
     let mut ways = vec![Way::Linux];
     ways.extend(cuts.iter().map(|cut| Way::Cut(*cut)));
-    runs.bench.prepare(&mixes, &ways, BUS);
+    runs.bench.prepare(&mixes, &ways);
     let gains = |cut: Cut| -> Vec<Found> {
-        let of = |m: &Mix| runs.bench.gain(m, Way::Cut(cut), Way::Linux, BUS);
+        let of = |m: &Mix| runs.bench.gain(m, Way::Cut(cut), Way::Linux);
         mixes.iter().map(of).collect()
     };
     let all: Vec<Vec<Found>> = cuts.iter().map(|cut| gains(*cut)).collect();

@@ -1,10 +1,6 @@
 //! What single mixes did, beside rows of few mixes: which programs lost or gained.
 
-use super::{
-    mixes::Mix,
-    rows::Runs,
-    ways::{BUS, Way},
-};
+use super::{mixes::Mix, rows::Runs, ways::Way};
 use crate::row::Row;
 
 /// Page faults for 1000 references that are worth a word: one for 50.
@@ -15,13 +11,10 @@ fn name(way: Way) -> String {
     match way {
         Way::Linux => "Linux".to_owned(),
         Way::Fixed(policy) => policy.to_string(),
-        Way::Among(policy) => format!("{policy} among threads"),
         Way::Svp => "SVP".to_owned(),
         Way::Uvp => "UVP".to_owned(),
         Way::Coalescing => "baseline HVR".to_owned(),
         Way::Hvr => "HVR".to_owned(),
-        Way::Eighths(8) => "all by colors".to_owned(),
-        Way::Eighths(n) => format!("{n}/8 of the cache"),
         Way::Cut(cut) => cut.name().to_owned(),
     }
 }
@@ -29,18 +22,9 @@ fn name(way: Way) -> String {
 /// Of each mix the speed of each program, in percent of its speed alone, under each way that was
 /// run, with its page faults if it has many in its measured part; and the weighted speedups.
 pub(super) fn tell(runs: &Runs<'_>, row: &mut Row, mixes: &[Mix], ways: &[Way]) {
-    tell_by_bus(runs, row, mixes, ways, BUS);
-}
-
-/// The same with a bus of so many MT/s.
-pub(super) fn tell_by_bus(runs: &Runs<'_>, row: &mut Row, mixes: &[Mix], ways: &[Way], bus: u32) {
-    let caption = match bus {
-        BUS => "Speeds in % of the speed alone".to_owned(),
-        _ => format!("Speeds in % of the speed alone, {bus} MT/s"),
-    };
     for mix in mixes {
         let known = ways.iter().filter_map(|way| {
-            let found = runs.bench.relative(mix, *way, bus);
+            let found = runs.bench.relative(mix, *way);
             Some((*way, found.ok()?))
         });
         let (ways, all): (Vec<Way>, Vec<_>) = known.unzip();
@@ -51,7 +35,7 @@ pub(super) fn tell_by_bus(runs: &Runs<'_>, row: &mut Row, mixes: &[Mix], ways: &
             let class = runs.class(*member).map_or("none", |c| c.name());
             let speeds = ways.iter().zip(&all).map(|(way, of)| {
                 let speed = format!("{:.1}", 100.0 * of[at].mean);
-                match runs.bench.faults(mix, *way, bus) {
+                match runs.bench.faults(mix, *way) {
                     Ok(faults) if faults[at] >= MANY => {
                         format!("{speed} ({:.0} faults per 1000 references)", faults[at])
                     }
@@ -71,7 +55,7 @@ pub(super) fn tell_by_bus(runs: &Runs<'_>, row: &mut Row, mixes: &[Mix], ways: &
         let columns = ["mix", "program", "class"].map(str::to_owned);
         let ways = ways.iter().map(|way| name(*way));
         let columns = columns.into_iter().chain(ways).collect();
-        row.cases(&caption, columns, rows);
+        row.cases("Speeds in % of the speed alone", columns, rows);
     }
 }
 
@@ -86,7 +70,6 @@ mod tests {
     fn ways_have_names_of_their_own() {
         let mut all: Vec<Way> = Policy::ALL.into_iter().map(Way::Fixed).collect();
         all.extend([Way::Linux, Way::Svp, Way::Uvp, Way::Coalescing, Way::Hvr]);
-        all.extend((1..=8).map(Way::Eighths));
         all.extend(Cut::ALL.map(Way::Cut));
         let mut names: Vec<String> = all.iter().map(|way| name(*way)).collect();
         names.sort();

@@ -14,7 +14,7 @@ use super::{
     fit::{self, Case, Counted},
     mixes::Mix,
     rows::Runs,
-    ways::{BUS, Way},
+    ways::Way,
     windows::{Look, Seen, Translations, Walks, Watcher, watch},
 };
 use crate::{
@@ -363,9 +363,9 @@ fn readings() -> [(String, Look); 4] {
 fn at_own_speeds(runs: &Runs<'_>) -> Windows {
     let alone = |at: usize| Mix::alone((at, 0));
     let mixes: Vec<Mix> = runs.of(&Class::ALL).into_iter().map(alone).collect();
-    runs.bench.prepare(&mixes, &[Way::Linux], BUS);
+    runs.bench.prepare(&mixes, &[Way::Linux]);
     at_speeds(runs, &Look::PAPER, TIME_SCALE, |at| {
-        let speed = runs.bench.ipc(&alone(at), Way::Linux, BUS)?;
+        let speed = runs.bench.ipc(&alone(at), Way::Linux)?;
         Ok(speed.mean)
     })
 }
@@ -523,7 +523,7 @@ fn row_hits(w: &Watched<'_, '_>) -> Row {
     let mut row = Row::new("H-19", "Section 4.3: WPD and row hits", TargetKind::S);
     let programs = w.runs.of(&Class::ALL);
     let mixes: Vec<Mix> = programs.iter().map(|at| Mix::alone((*at, 0))).collect();
-    w.runs.bench.prepare(&mixes, &[Way::Linux], BUS);
+    w.runs.bench.prepare(&mixes, &[Way::Linux]);
     let pairs = || -> Result<Vec<[f64; 2]>, String> {
         let mut pairs = Vec::new();
         for (at, mix) in programs.iter().zip(&mixes) {
@@ -534,7 +534,7 @@ fn row_hits(w: &Watched<'_, '_>) -> Row {
                 .iter()
                 .filter_map(|v| v.distribution.wpd(weights).bp());
             let wpd = mean_of(&bp.map(|b| b as f64).collect::<Vec<_>>());
-            let hits = w.runs.bench.row_hits(mix, Way::Linux, BUS)?;
+            let hits = w.runs.bench.row_hits(mix, Way::Linux)?;
             if hits.is_finite() {
                 pairs.push([wpd, hits]);
             }

@@ -1,12 +1,10 @@
 //! What mixes can be run under, and the frames and colours of each way.
 
-use piebald_hw::spec::MachineSpec;
 use piebald_policy::{
     color_map::{BitClass, ColorMap},
-    hvr::{Config, Framework, Interleave, Policy},
+    hvr::{Config, Framework, Policy},
 };
 use piebald_sim::{FrameRule, Managed};
-use piebald_units::{ColorSet, Picos};
 
 use super::{today::Cut, utility};
 
@@ -17,8 +15,6 @@ pub(super) enum Way {
     Linux,
     /// One policy for the mix.
     Fixed(Policy),
-    /// One policy among the threads of a program.
-    Among(Policy),
     /// The decision tree without coalescing.
     Svp,
     /// The cache by the miss curves of the programs.
@@ -27,8 +23,6 @@ pub(super) enum Way {
     Coalescing,
     /// The whole framework.
     Hvr,
-    /// All programs share so many eighths of the cache by C-bits, with all banks.
-    Eighths(u8),
     /// Fixed parts of a present-day machine.
     Cut(Cut),
 }
@@ -43,17 +37,16 @@ impl Way {
     }
 }
 
-/// The bus of the paper's machine, in MT/s.
-pub(super) const BUS: u32 = 1333;
-
 /// The frames of a way.
 pub(super) fn frames(way: Way) -> FrameRule {
     let (framework, map) = match way {
-        // The second and third have colours that `frames_of` gives.
-        Way::Linux | Way::Eighths(_) | Way::Cut(_) => return FrameRule::Stock,
+        // The second has colours that `frames_of` gives.
+        Way::Linux | Way::Cut(_) => return FrameRule::Stock,
         // Its three bits do not fit into the allocator's 32 colours.
-        Way::Fixed(Policy::CacheOnly) => (Framework::Fixed(Policy::CacheOnly), by_eighths()),
-        Way::Fixed(policy) | Way::Among(policy) => (Framework::Fixed(policy), colors(&[16])),
+        Way::Fixed(Policy::CacheOnly) => {
+            (Framework::Fixed(Policy::CacheOnly), colors(&[16, 17, 18]))
+        }
+        Way::Fixed(policy) => (Framework::Fixed(policy), colors(&[16])),
         Way::Uvp => return FrameRule::Owned(utility::map()),
         Way::Svp => (Framework::Static, colors(&[16])),
         Way::Coalescing => (Framework::Coalescing, colors(&[16])),
@@ -63,32 +56,10 @@ pub(super) fn frames(way: Way) -> FrameRule {
         map,
         config: Config {
             framework,
-            interleave: match way {
-                Way::Among(_) => Interleave::ByCore,
-                _ => Interleave::Random,
-            },
             ..Config::PAPER
         },
         sysmon: None,
     }))
-}
-
-/// The colours of cache-only: three bits of the cache alone.
-pub(super) fn by_eighths() -> ColorMap {
-    colors(&[16, 17, 18])
-}
-
-/// The colours of the first so many eighths of the cache, whatever their banks.
-pub(super) fn eighths_of_cache(eighths: u8) -> ColorSet {
-    let map = by_eighths();
-    let cache = map.bits_of(BitClass::Cache);
-    let first = cache & cache.wrapping_neg();
-    let mut own = ColorSet::default();
-    for eighth in 0..u16::from(eighths) {
-        // The bits of the cache are next to one another.
-        map.group(cache, (eighth * first) & cache, &mut own);
-    }
-    own
 }
 
 /// The paper's bits, with these of the cache alone (Figure 2 and section 6).
@@ -103,40 +74,8 @@ fn colors(cache: &[u8]) -> ColorMap {
     ColorMap::from_masks(&bits).unwrap_or(ColorMap::PLAIN)
 }
 
-/// The machine with another bus: the memory's latencies stay in nanoseconds, to the next cycle.
-pub(super) fn with_bus(spec: &MachineSpec, bus: u32) -> MachineSpec {
-    let mut spec = spec.clone();
-    if bus == BUS {
-        return spec;
-    }
-    let t = &mut spec.memory.dram.timing;
-    let (old, new) = (t.tck.0, 2_000_000 / u64::from(bus));
-    t.tck = Picos(new);
-    let slower = |cycles: u32| (u64::from(cycles) * old).div_ceil(new) as u32;
-    for cycles in [
-        &mut t.cl,
-        &mut t.cwl,
-        &mut t.rcd,
-        &mut t.rp,
-        &mut t.ras,
-        &mut t.rrd,
-        &mut t.faw,
-        &mut t.wr,
-        &mut t.wtr,
-        &mut t.rtp,
-        &mut t.rfc,
-        &mut t.refi,
-    ] {
-        *cycles = slower(*cycles).max(1);
-    }
-    t.rc = slower(t.rc).max(t.ras + t.rp);
-    spec
-}
-
 #[cfg(test)]
 mod tests {
-    use piebald_hw::{Machine, Options, presets};
-    use piebald_units::Color;
 
     use super::*;
 
@@ -148,41 +87,6 @@ mod tests {
             };
             let colors = if policy == Policy::CacheOnly { 128 } else { 32 };
             assert_eq!(managed.map.colors(), colors, "{policy}");
-        }
-    }
-
-    #[test]
-    fn so_many_eighths_have_all_banks_and_no_other_sets() {
-        let map = by_eighths();
-        let (cache, all) = (map.bits_of(BitClass::Cache), map.colors() as u16);
-        assert_eq!(all, 128);
-        for eighths in 1..=8u8 {
-            let own = eighths_of_cache(eighths);
-            assert_eq!(own.len(), 16 * u32::from(eighths));
-            let sets: std::collections::BTreeSet<u16> = own.iter().map(|c| c.0 & cache).collect();
-            assert_eq!(sets.len(), usize::from(eighths));
-            // Who has a set of the cache has it in each bank.
-            let is_whole = |c: u16| own.contains(Color(c)) == sets.contains(&(c & cache));
-            assert!((0..all).all(is_whole), "{eighths}");
-        }
-    }
-
-    #[test]
-    fn a_slower_bus_has_the_same_latencies_in_nanoseconds() {
-        let spec = presets::load("i7-860").expect("the machine");
-        let nanos = |s: &MachineSpec, cycles: u32| u64::from(cycles) * s.memory.dram.timing.tck.0;
-        for bus in [1066, 800] {
-            let slow = with_bus(&spec, bus);
-            let (a, b) = (&spec.memory.dram.timing, &slow.memory.dram.timing);
-            assert_eq!(b.tck.0, 2_000_000 / u64::from(bus));
-            for (a, b) in [(a.rcd, b.rcd), (a.cl, b.cl), (a.rc, b.rc)] {
-                let (a, b) = (nanos(&spec, a), nanos(&slow, b));
-                assert!(
-                    b >= a && b < a + 2 * slow.memory.dram.timing.tck.0,
-                    "{a} {b}"
-                );
-            }
-            assert!(Machine::new(&slow, &Options::default()).is_ok());
         }
     }
 }

@@ -1,0 +1,147 @@
+//! Axes whose values are drawn: mixes of values of other axes.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::Deserialize;
+
+use super::{
+    eval::{Axes, Names, NoRuns, Value},
+    formula::Formula,
+};
+use crate::experiment::draw;
+
+/// Mixes are the same whatever seed runs have.
+const SEED: u64 = 42;
+/// Most mixes of a list.
+const MOST: u64 = 1000;
+
+/// A list of mixes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Drawn {
+    /// What the draws follow from.
+    draw: String,
+    /// The mixes of the list: the first so many, or these.
+    numbers: Numbers,
+    /// Those of them that are run: the first so many, or these. Default: all.
+    take: Option<Numbers>,
+    /// What each has, part by part.
+    from: Vec<Part>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Numbers {
+    First(u64),
+    These(Vec<u64>),
+}
+
+/// So many values of an axis.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Part {
+    axis: String,
+    /// Of those where it holds.
+    when: Option<Formula>,
+    count: Counts,
+}
+
+/// A number, or one for each mix by turns.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Counts {
+    Same(usize),
+    Turns(Vec<usize>),
+}
+
+impl Counts {
+    fn of(&self, number: u64) -> usize {
+        match self {
+            Self::Same(count) => *count,
+            Self::Turns(counts) => {
+                let turn = number % counts.len().max(1) as u64;
+                counts.get(turn as usize).copied().unwrap_or(0)
+            }
+        }
+    }
+}
+
+impl Drawn {
+    /// The mixes that are run, no more than so many if a number is given.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(super) fn values(&self, axes: &Axes, most: Option<u64>) -> Result<Vec<Value>, String> {
+        let all = match &self.numbers {
+            Numbers::First(count) if *count > MOST => {
+                return Err(format!("numbers = {count}: allowed: up to {MOST}"));
+            }
+            Numbers::First(count) => (0..*count).collect(),
+            Numbers::These(numbers) => numbers.clone(),
+        };
+        let first = |count: u64| all.iter().copied().take(count as usize).collect();
+        let taken: Vec<u64> = match (most, &self.take) {
+            (Some(count), _) => first(count),
+            (None, Some(Numbers::First(count))) => first(*count),
+            (None, Some(Numbers::These(numbers))) => {
+                if let Some(number) = numbers.iter().find(|number| !all.contains(number)) {
+                    return Err(format!("take: {number}: allowed: mixes of the list"));
+                }
+                numbers.clone()
+            }
+            (None, None) => all,
+        };
+        if taken.is_empty() {
+            return Err("numbers, take: allowed: one mix or more".to_owned());
+        }
+        let from = self.from.iter().map(|part| part.values(axes));
+        let from: Vec<Vec<Value>> = from.collect::<Result<_, _>>()?;
+        let mix = |number: &u64| self.mix(*number, &from);
+        taken.iter().map(mix).collect()
+    }
+
+    fn mix(&self, number: u64, from: &[Vec<Value>]) -> Result<Value, String> {
+        let mut members: Vec<Value> = Vec::new();
+        for (part, (asked, from)) in self.from.iter().zip(from).enumerate() {
+            let is_new = |value: &&Value| !members.contains(value);
+            let mut left: Vec<Value> = from.iter().filter(is_new).cloned().collect();
+            let count = asked.count.of(number);
+            if count > left.len() {
+                let (axis, there) = (&asked.axis, left.len());
+                return Err(format!(
+                    "from[{part}].count = {count}: allowed: {there} values of {axis} are left"
+                ));
+            }
+            for n in 0..count {
+                let words = format!("{} {part} {n}", self.draw);
+                let at = draw(SEED, &words, number) % left.len() as u64;
+                members.push(left.swap_remove(at as usize));
+            }
+        }
+        let columns = [
+            ("name", Value::Text(number.to_string())),
+            ("number", Value::Number(number as f64)),
+            ("list", Value::Text(self.draw.clone())),
+            ("size", Value::Number(members.len() as f64)),
+            ("member", Value::List(Arc::new(members))),
+        ];
+        let columns = columns.map(|(key, value)| (key.to_owned(), value));
+        Ok(Value::Item(Arc::new(columns.into())))
+    }
+}
+
+impl Part {
+    fn values(&self, axes: &Axes) -> Result<Vec<Value>, String> {
+        let known = BTreeMap::new();
+        let names = Names {
+            axes,
+            known: &known,
+            lets: Vec::new(),
+            cells: &NoRuns,
+        };
+        let axis = std::slice::from_ref(&self.axis);
+        let each = names.each(axis, self.when.as_ref(), &Vec::new());
+        let each = each.map_err(|fault| format!("from: {}", fault.says()))?;
+        Ok(each.into_iter().flatten().map(|(_, value)| value).collect())
+    }
+}

@@ -1,0 +1,91 @@
+//! What the values of a formula over an axis come to.
+
+use super::eval::{Fault, Value, Valued, found, known_sample, number, statement, unknown, wrong};
+use crate::row::{self, Found};
+use piebald_report::Sample;
+
+pub(super) fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
+    let none = || Fault::Missing("no case was run".to_owned());
+    let numbers = |column: &[Value]| column.iter().map(number).collect::<Valued<Vec<f64>>>();
+    match (what, columns) {
+        ("correlation", [a, b]) => Ok(Value::Number(row::correlation(&numbers(a)?, &numbers(b)?))),
+        ("first", [of]) => of.first().cloned().ok_or_else(none),
+        ("last", [of]) => of.last().cloned().ok_or_else(none),
+        ("count", [of]) => Ok(Value::Number(of.len() as f64)),
+        ("names", [of]) => {
+            let names: Valued<Vec<String>> = of.iter().map(Value::text).collect();
+            Ok(Value::Text(names?.join(", ")))
+        }
+        ("all" | "any", [of]) => {
+            let holds: Valued<Vec<bool>> = of.iter().map(statement).collect();
+            let holds = holds?;
+            if holds.is_empty() {
+                return Err(none());
+            }
+            let mut holds = holds.into_iter();
+            Ok(Value::Is(match what {
+                "all" => holds.all(|is| is),
+                _ => holds.any(|is| is),
+            }))
+        }
+        ("falls", [of]) => {
+            let all = numbers(of)?;
+            if all.iter().any(|n| n.is_nan()) {
+                return unknown();
+            }
+            if all.len() < 2 {
+                return Err(none());
+            }
+            Ok(Value::Is(all.windows(2).all(|w| w[1] < w[0])))
+        }
+        ("mean" | "sum" | "min" | "max" | "farthest", [of])
+            if of.iter().any(|v| matches!(v, Value::Sample(_))) =>
+        {
+            let samples: Vec<Found> = of.iter().map(sampled).collect::<Valued<_>>()?;
+            let lengths = samples.iter().flatten().map(Sample::n);
+            if let (Some(least), Some(most)) = (lengths.clone().min(), lengths.max())
+                && least != most
+            {
+                return Err(Fault::Missing(format!("{least} repetitions beside {most}")));
+            }
+            found(match what {
+                "mean" => row::mean(&samples),
+                "sum" => row::sum(&samples),
+                "farthest" => row::farthest(&samples),
+                _ => row::extreme(&samples, what == "max"),
+            })
+        }
+        ("mean" | "min" | "max" | "sum" | "span" | "rise", [of]) => {
+            let all = numbers(of)?;
+            if all.is_empty() {
+                return Err(none());
+            }
+            if all.iter().any(|n| n.is_nan()) {
+                return unknown();
+            }
+            let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let sum = all.iter().sum::<f64>();
+            Ok(Value::Number(match what {
+                "min" => least,
+                "max" => most,
+                "sum" => sum,
+                "span" => most - least,
+                "rise" => all.windows(2).map(|w| w[1] - w[0]).fold(0.0, f64::max),
+                _ => sum / all.len() as f64,
+            }))
+        }
+        _ => wrong(format!(
+            "\"{what}\" of {} formulas over an axis: allowed: mean, min, max, sum, span, rise, falls, \
+             farthest, first, last, count, names, all, any of one, correlation of two",
+            columns.len()
+        )),
+    }
+}
+
+fn sampled(value: &Value) -> Valued<Found> {
+    match value {
+        Value::Sample(sample) => Ok(Ok(known_sample(sample.clone())?)),
+        other => wrong(format!("{} among samples", other.sort())),
+    }
+}
