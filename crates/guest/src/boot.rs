@@ -181,12 +181,14 @@ impl Tools {
         let is_file = scenario.experiment.machine.file.is_some();
         let machine = Path::new(&scenario.machine_name);
         Ok(Sums {
+            script: sum_of(&self.path(SCRIPTS[0].0))?,
             kernel: sum_of(Path::new(kernel.trim_end()))?,
             qemu: sum_of(&self.emulator.qemu)?,
             plugin: sum_of(&self.emulator.plugin)?,
-            machine: match is_file {
-                true => sum_of(machine)?,
-                false => scenario.machine_name.clone(),
+            machine: if is_file {
+                sum_of(machine)?
+            } else {
+                scenario.machine_name.clone()
             },
             data: self
                 .image
@@ -422,10 +424,11 @@ impl Packed<'_> {
             return Err(BootError::Guest { why, said });
         }
         let results = Results::read(&output).map_err(BootError::Results)?;
-        match results.complete {
-            true => Ok(results),
-            false => Err(BootError::Results("the guest's end was not seen".into())),
+        if !results.complete {
+            let why = "the guest's end was not seen";
+            return Err(BootError::Results(why.into()));
         }
+        Ok(results)
     }
 
     /// All that its counts follow from, as text; `sums` are those of the tools.

@@ -16,6 +16,8 @@ use crate::boot::BootError;
 /// Sums of what the boots of a scenario have in common.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sums {
+    /// The script that starts QEMU.
+    pub script: String,
     pub kernel: String,
     pub qemu: String,
     pub plugin: String,
@@ -131,8 +133,9 @@ mod tests {
     use super::*;
 
     fn sums() -> Sums {
-        let [kernel, qemu, plugin] = ["k", "q", "p"].map(str::to_owned);
+        let [script, kernel, qemu, plugin] = ["s", "k", "q", "p"].map(str::to_owned);
         Sums {
+            script,
             kernel,
             qemu,
             plugin,
@@ -148,7 +151,8 @@ mod tests {
         let of = |sums: &Sums| sums.identity("i", &words);
         let one = of(&sums());
         assert_eq!(one, of(&sums()));
-        let changed: [fn(&mut Sums); 6] = [
+        let changed: [fn(&mut Sums); 7] = [
+            |s| s.script.push('x'),
             |s| s.kernel.push('x'),
             |s| s.qemu.push('x'),
             |s| s.plugin.push('x'),
