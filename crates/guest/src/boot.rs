@@ -98,6 +98,9 @@ pub enum BootError {
     /// The store is there to look only, and has no counts of this boot.
     #[error("it was not booted yet")]
     NotKept,
+    /// The caller asked to stop before the guest was booted.
+    #[error("stopped")]
+    Stopped,
     /// What the plugin wrote is not what it should be.
     #[error("the plugin's results: {0}")]
     Results(String),
@@ -537,14 +540,14 @@ pub fn write_files(files: &[MadeFile], folder: &Path) -> Result<(), BootError> {
 /// Runs a tool that must succeed; what it printed.
 fn run(tool: &str, command: &mut Command) -> Result<Vec<u8>, BootError> {
     let ended = output_of(command)?;
-    match ended.status.success() {
-        true => Ok(ended.stdout),
-        false => Err(BootError::Tool {
-            tool: tool.into(),
-            status: ended.status,
-            said: last_lines(&ended.stderr),
-        }),
+    if ended.status.success() {
+        return Ok(ended.stdout);
     }
+    Err(BootError::Tool {
+        tool: tool.into(),
+        status: ended.status,
+        said: last_lines(&ended.stderr),
+    })
 }
 
 fn output_of(command: &mut Command) -> Result<std::process::Output, BootError> {

@@ -3,7 +3,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, Ordering},
     time::Instant,
 };
 
@@ -70,6 +70,10 @@ pub(crate) fn keep(
         return Err(BootError::NotKept);
     }
     let lease = store.lease(text, stop);
+    // It may have waited for another process's boot, of minutes.
+    if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        return Err(BootError::Stopped);
+    }
     // Somebody else has made it in the meantime.
     if let Some(found) = store.get(text) {
         return Ok(found);
@@ -190,6 +194,16 @@ mod tests {
         }
         assert!(keep(&store, "b", None, fails).is_err());
         assert_eq!((store.tally().found, store.tally().kept), (1, 1));
+    }
+
+    #[test]
+    fn who_waits_for_the_boot_of_another_and_is_stopped_boots_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(folder.path(), "e").expect("a store");
+        let _another = store.lease("a", None).expect("a lease");
+        let stop = AtomicBool::new(true);
+        let stopped = keep(&store, "a", Some(&stop), || panic!("boots"));
+        assert!(matches!(stopped, Err(BootError::Stopped)), "{stopped:?}");
     }
 
     #[test]

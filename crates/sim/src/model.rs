@@ -183,9 +183,12 @@ impl Model {
         outcome
     }
 
-    /// Keeps that a case is known to have no outcome, and why, for those who only look.
+    /// Keeps that a case is known to have no outcome, and why, for those who only look. An outcome that is there stays.
     pub fn keep_failure(&self, case: &Case, why: &dyn Display) {
-        if let Some((store, text)) = self.store.as_deref().zip(case.identity()) {
+        let Some((store, text)) = self.store.as_deref().zip(case.identity()) else {
+            return;
+        };
+        if store.get_if(&text, Kept::<Outcome>::outcome).is_none() {
             let why = Kept::<Outcome>::Failure(why.to_string());
             store.put(&text, &why, Duration::ZERO);
         }

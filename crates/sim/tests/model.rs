@@ -303,7 +303,7 @@ fn that_a_run_fails_is_known_to_those_who_only_look() {
     let known = why(&look());
     assert!(matches!(known, CaseError::Failed(_)), "{known:?}");
     assert_eq!(known.to_string(), first.to_string());
-    // Whoever may run it is told all.
+    // A model that runs cases runs it again, and says what failed.
     assert!(matches!(
         why(&model),
         CaseError::Run(SimError::TooShort { .. })
@@ -342,6 +342,9 @@ fn a_model_whose_store_is_to_look_only_runs_nothing() {
     let store = look();
     let looking = Model::keeping(1).with_store(Some(store.clone()));
     assert_eq!(run(&looking, &case()), outcome);
+    // What somebody foresees takes no outcome away.
+    model.keep_failure(&case(), &"foreseen");
+    assert_eq!(run(&model, &case()), outcome);
     let looked = store.looked();
     assert!(looked.len() == 1 && looked[0].seconds.is_some_and(|s| s > 0.0));
 }
