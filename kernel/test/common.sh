@@ -51,6 +51,8 @@ inside() { # NAME COMMAND...: in a group
     shift
     sh -c "echo \$\$ >/cgroup/$group/cgroup.procs && exec \"\$@\"" sh "$@"
 }
+# GROUP: its frames, of the kernel's own files; memory.stat lags behind, by some 128 pages for each processor
+charged_to() { held ffff "/cgroup/$1" | sed -n 's/^charged //p'; }
 groups=0
 with() { # "COLORS [MODE]" COMMAND...: in a group of its own with these colours
     groups=$((groups + 1))

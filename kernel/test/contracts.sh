@@ -49,12 +49,12 @@ guaranteed() { # memory.min or memory.low, MiB that have to stay
     truncate -s $((total * 3 / 2))M /disk/hole
     sh -c "echo \$\$ >/cgroup/kept/cgroup.procs && cat /disk/kept >/dev/null"
     cat /disk/hole >/dev/null
-    file=$(sed -n 's/^file //p' /cgroup/kept/memory.stat)
+    stayed=$(charged_to kept)
     taken=$(sed -n 's/^low //p' /cgroup/kept/memory.events)
-    echo "$1: $file bytes of $((100 << 20)) stayed; the kernel went below memory.low $taken times"
+    echo "$1: $stayed pages of $((100 * 256)) stayed; the kernel went below memory.low $taken times"
     rm /disk/kept /disk/hole
     rmdir /cgroup/kept
-    test "$file" -ge $(($2 << 20))
+    test "$stayed" -ge $(($2 * 256))
 }
 write srm 1
 check "srm: pages below memory.min stay" guaranteed memory.min 99
@@ -75,15 +75,15 @@ late() {
     truncate -s $((total / 2))M /disk/late
     truncate -s $((total * 3 / 2))M /disk/hole
     sh -c "echo \$\$ >/cgroup/late/cgroup.procs && cat /disk/late >/dev/null"
-    head -c $((total / 2))m /disk/hole >/dev/null
-    bytes=$(sed -n 's/^file //p' /cgroup/late/memory.stat)
+    dd if=/disk/hole of=/dev/null bs=1M count=$((total / 2)) 2>/dev/null
     echo max >/cgroup/late/memory.min
+    had=$(charged_to late)
     cat /disk/hole >/dev/null
-    file=$(sed -n 's/^file //p' /cgroup/late/memory.stat)
-    echo "$file bytes of $bytes stayed"
+    stayed=$(charged_to late)
+    echo "$stayed pages of $had stayed"
     rm /disk/late /disk/hole
     rmdir /cgroup/late
-    test "$file" -ge $((bytes - (1 << 20)))
+    test "$stayed" -ge "$had"
 }
 check "srm: a guarantee that comes late holds as well" late
 write srm 0

@@ -5,7 +5,8 @@
  *
  *   held COLORS GROUP        COLORS: a hexadecimal mask; GROUP: a directory of cgroup2. Prints numbers of frames
  *                            by name: all, of the group, of others, of slabs, page tables, hugetlbfs and
- *                            reserved ones; and of the group outside the colours
+ *                            reserved ones; of the group outside the colours; and charged to the group,
+ *                            of all colours, but for slabs and page tables
  *   held inside COLORS GROUP fails if the group has frames outside the colours, but for a few blocks of a
  *                            file system's own, or none inside
  *   held compare COLORS GROUP FILE
@@ -42,7 +43,7 @@
 #define RESERVED 32
 
 struct held {
-	long total, own, foreign, slab, page_tables, hugetlb, reserved, outside;
+	long total, own, foreign, slab, page_tables, hugetlb, reserved, outside, charged;
 };
 
 static void die(const char *what)
@@ -62,6 +63,8 @@ static void count(struct held *held, uint64_t flags, uint64_t group, int inside,
 
 	if (has(flags, NOPAGE))
 		return;
+	/* On the kernel's lists or on the way there; memory.stat may lag behind by 64 pages and more a processor. */
+	held->charged += group == own && !has(flags, SLAB) && !has(flags, PGTABLE);
 	of_users = of_users && !has(flags, HUGE) && !has(flags, SLAB) && !has(flags, PGTABLE);
 	held->outside += !inside && of_users && group == own;
 	if (!inside)
@@ -154,9 +157,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	look(strtoul(argv[*what ? 2 : 1], NULL, 16), argv[*what ? 3 : 2], &held);
-	printf("total %ld\nown %ld\nforeign %ld\nslab %ld\npage_tables %ld\nhugetlb %ld\nreserved %ld\noutside %ld\n",
+	printf("total %ld\nown %ld\nforeign %ld\nslab %ld\npage_tables %ld\nhugetlb %ld\nreserved %ld\noutside %ld\ncharged %ld\n",
 	       held.total, held.own, held.foreign, held.slab, held.page_tables, held.hugetlb,
-	       held.reserved, held.outside);
+	       held.reserved, held.outside, held.charged);
 	if (!strcmp(what, "inside"))
 		return held.outside > OF_FILE_SYSTEM || !held.own;
 	if (!strcmp(what, "none"))

@@ -16,7 +16,7 @@ mount -t cgroup2 cgroup /cgroup || exit 1
 echo "+memory +cpuset" >/cgroup/cgroup.subtree_control
 echo 0 >/proc/sys/kernel/numa_balancing
 echo never >/sys/kernel/mm/transparent_hugepage/enabled
-frames storm 2000 0 >/dev/null
+frames storm 500 0 >/dev/null
 frames hog 300 0 >/dev/null
 for node in 0 1; do nodes local 16 ffff $node >/dev/null; done
 before=$(free_frames)
@@ -168,7 +168,7 @@ set_up holder 1
 total=$(awk '/^MemTotal:/ { print int($2 / 1024) }' /proc/meminfo)
 check "most of the memory can be used" frames hog $((total - 64)) 0
 check "the pools were asked for frames" test "$(count reclaimed)" -gt 0
-check "3000 children" frames storm 3000 0
+check "1000 children" frames storm 1000 0
 take_down holder
 check "the books are right" grep -qx ok $P/check
 check "switches off" write on 0

@@ -27,7 +27,7 @@ total=$(awk '/^MemTotal:/ { print int($2 / 1024) }' /proc/meminfo)
 dd if=/dev/zero of=/disk/file bs=64k count=128 2>/dev/null
 # The kernel keeps some memory of what it did for the first time (slabs, lists of processors).
 warm_up() {
-    frames storm 3000 0
+    frames storm 500 0
     frames hog $((total * 3 / 4)) 0
     frames read /disk/file ffff
     frames swapped 16 ffff
@@ -197,10 +197,10 @@ check "the books are right" grep -qx ok $P/check
 
 # --- storms -------------------------------------------------------------------
 
-check "3000 children of a group with colors" with "1-2" frames storm 3000 0
+check "1000 children of a group with colors" with "1-2" frames storm 1000 0
 check "the colors are free again" others_are 0-15
 check "on and off under load" sh -c "
-    frames storm 3000 0 &
+    frames storm 2000 0 &
     frames hog 64 0 &
     for i in 1 2 3 4 5; do echo 0 >$P/on; echo 1 >$P/on; done
     wait"

@@ -56,7 +56,7 @@ swapon /dev/vdb || exit 1
 total=$(awk '/^MemTotal:/ { print int($2 / 1024) }' /proc/meminfo)
 for file in 1 2 3; do dd if=/dev/zero of=/disk/file$file bs=64k count=$((file * 200)) 2>/dev/null; done
 {
-    frames storm 3000 0
+    frames storm 500 0
     frames hog $((total * 3 / 4)) 0
     for file in 1 2 3; do frames read /disk/file$file ffff; done
     frames swapped 16 ffff

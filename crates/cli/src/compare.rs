@@ -92,6 +92,7 @@ pub(crate) fn as_json(found: &Comparison) -> Value {
         "quantities": each.collect::<Vec<Value>>(),
         "missing_counters": found.missing,
         "modelled_counters": found.modelled,
+        "uneven_runs": found.uneven,
     })
 }
 
@@ -117,6 +118,14 @@ fn as_text(found: &Comparison) -> String {
     }
     if found.modelled {
         out += "counted by the machine model: cycles, instructions, references, misses, reads, conflicts\n";
+    }
+    if found.uneven > 0 {
+        let _ = writeln!(
+            out,
+            "{} of {} runs with coloring off began with free memory of some colors more than of others: memory was too full to choose from; a \
+             change may be larger than it looks",
+            found.uneven, found.pairs
+        );
     }
     if !found.missing.is_empty() {
         let _ = writeln!(out, "not counted here: {}", found.missing.join(", "));

@@ -122,9 +122,9 @@ wait "$pid" 2>/dev/null
 
 check "a program is compared" piebald compare --pairs 3 --colors 0-3 --quiet -- frames hog 8 0
 sed 's/^/    /' /tmp/output
-# Where runs lie while colouring is off is the kernel's business.
-check "on in its own colors" piebald compare --pairs 4 --quiet --colors 0-3 -- sh -c '
-    if grep -q 1 /proc/piebald/on; then frames anon 4 000f; fi'
+# Runs that are off do not get what runs with few colours have left.
+check "on in its own colors, off in all alike" piebald compare --pairs 4 --quiet --colors 0-3 -- sh -c '
+    if grep -q 1 /proc/piebald/on; then frames anon 4 000f; else frames anon 4 ffff; fi'
 fails "and in no others" 1 "with coloring on" piebald compare --quiet --colors 0-3 -- sh -c '
     if grep -q 1 /proc/piebald/on; then frames anon 4 00f0; fi'
 fails "it is off in between" 1 "with coloring off" piebald compare --quiet --colors 0-3 -- grep -q 1 /proc/piebald/on

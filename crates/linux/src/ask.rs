@@ -155,6 +155,13 @@ impl MapBits {
         1 << self.lines.len()
     }
 
+    /// Which colour a frame has. None if the map cannot be had, which reading it rules out.
+    pub(crate) fn color_map(&self) -> Option<ColorMap> {
+        ColorMap::from_text(&self.as_lines())
+            .ok()
+            .map(|read| read.map)
+    }
+
     /// The highest address bit.
     pub fn highest(&self) -> u32 {
         self.lines.iter().flatten().copied().max().unwrap_or(0)

@@ -2,21 +2,18 @@
 
 use std::{
     ffi::OsString,
-    fs,
-    hint::black_box,
-    io,
+    fs, io,
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     time::Instant,
 };
 
-use piebald_policy::contract::Mode;
+use piebald_policy::{color_map::ColorMap, contract::Mode};
 use piebald_report::{LEAST_EFFECT, Sample, claims};
-use piebald_units::PAGE_SIZE;
 
 use crate::{
-    Module, ModuleError, ask::Wanted, counters::EventCounters, probe::available_bytes, sys,
+    Module, ModuleError, ask::Wanted, counters::EventCounters, ground::Ground, sys,
     transient::Transient,
 };
 
@@ -94,6 +91,9 @@ pub struct Comparison {
     pub missing: Vec<&'static str>,
     /// The processor's counters are those of the machine model.
     pub modelled: bool,
+    /// Of the runs that are off, those that began with free memory of some colours more than of others, or of unknown ones: there was not enough to
+    /// choose from.
+    pub uneven: u32,
 }
 
 impl Comparison {
@@ -206,6 +206,7 @@ pub fn compare(
         module,
         on: module.is_on()?,
     };
+    let map = module.map()?.and_then(|bits| bits.color_map());
     let mut counters = EventCounters::open();
     // Bytes of the largest process of all runs so far.
     let mut largest = 0;
@@ -219,12 +220,12 @@ pub fn compare(
         false => run(
             module,
             trial,
-            (on, own.as_ref()),
+            (on, own.as_ref(), map.as_ref()),
             &mut counters,
             &mut largest,
         ),
     };
-    let (mut off, mut on) = (Vec::new(), Vec::new());
+    let (mut off, mut on, mut uneven) = (Vec::new(), Vec::new(), 0);
     once(false)?;
     for pair in 0..trial.pairs {
         let on_first = pair % 2 == 1;
@@ -234,6 +235,8 @@ pub fn compare(
                 true => CompareError::Stopped,
                 false => error,
             })?;
+            let (done, is_level) = done;
+            uneven += u32::from(!mode && !is_level);
             if mode { &mut on } else { &mut off }.push(done);
         }
         progress(pair + 1);
@@ -248,6 +251,7 @@ pub fn compare(
         quantities: quantities(names, &off, &on),
         missing: counters.missing().to_vec(),
         modelled: counters.modelled(),
+        uneven,
     })
 }
 
@@ -267,19 +271,21 @@ fn quantities(
     all.collect()
 }
 
+/// One run, and whether it began in level memory.
 fn run(
     module: &Module,
     trial: &Trial,
-    (on, own): (bool, Option<&Transient<'_>>),
+    (on, own, map): (bool, Option<&Transient<'_>>, Option<&ColorMap>),
     counters: &mut EventCounters,
     largest: &mut u64,
-) -> Result<Run, CompareError> {
+) -> Result<(Run, bool), CompareError> {
     let mode = if on { "on" } else { "off" };
     module.switch(on)?;
-    sweep(&trial.root, *largest);
     if trial.cold {
         forget_files(&trial.root)?;
     }
+    // With colouring on somebody may own some of the colours, which nobody else has then.
+    let ground = Ground::level(&trial.root, map.filter(|_| !on), *largest);
     let (program, arguments) = match trial.command.split_first() {
         Some(words) => words,
         None => (&OsString::new(), &[][..]),
@@ -292,8 +298,7 @@ fn run(
     }
     let counted = counters.over(|| {
         let began = Instant::now();
-        let child = command.spawn()?;
-        let (status, used) = sys::wait_with_use(child)?;
+        let (status, used) = sys::run_with_use(&mut command)?;
         let wall = began.elapsed().as_secs_f64();
         *largest = used.largest_bytes.max(*largest);
         let faults = used.faults_from_disk as f64;
@@ -313,29 +318,7 @@ fn run(
         return Err(CompareError::Failed { mode, status });
     }
     run.extend(counts);
-    Ok(run)
-}
-
-/// Least memory that is swept.
-const SWEPT_BYTES: u64 = 16 << 20;
-
-/// Takes memory and gives it back, on each processor. The frames that a program of few colours has
-/// freed lie on top of the kernel's list of its processor, and the next run would get them again,
-/// whatever its mode: this buries them under others, twice as much as the largest run had. No
-/// more than a quarter of what is available is taken.
-fn sweep(root: &Path, largest_bytes: u64) {
-    let meminfo = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
-    let most = available_bytes(&meminfo).unwrap_or(0) / 4;
-    let wanted = largest_bytes.saturating_mul(2).max(SWEPT_BYTES);
-    let words = wanted.min(most) as usize / 8;
-    sys::on_each_processor(|| {
-        let mut memory = vec![0u64; words];
-        sys::refuse_huge_pages(&mut memory);
-        for word in memory.iter_mut().step_by(PAGE_SIZE as usize / 8) {
-            *word = 1;
-        }
-        black_box(&memory);
-    });
+    Ok((run, ground.is_level))
 }
 
 /// Empties the page cache of all that need not be written first.
@@ -381,6 +364,7 @@ mod tests {
             ],
             missing: Vec::new(),
             modelled: false,
+            uneven: 0,
         };
         assert_eq!(
             found.findings(),
@@ -408,6 +392,7 @@ mod tests {
             quantities: vec![misses; 12],
             missing: Vec::new(),
             modelled: false,
+            uneven: 0,
         };
         assert_eq!(found.findings(), [Finding::Untold; 12]);
     }

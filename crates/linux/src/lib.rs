@@ -22,6 +22,7 @@ mod compare;
 mod counters;
 mod error;
 mod firmware;
+mod ground;
 mod group;
 mod launch;
 mod load;

@@ -6,10 +6,10 @@ use std::{
     io,
     os::{
         fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
-        unix::process::ExitStatusExt as _,
+        unix::process::{CommandExt as _, ExitStatusExt as _},
     },
     path::Path,
-    process::{Child, ExitStatus},
+    process::{Command, ExitStatus},
 };
 
 /// Zero or an error of a system call.
@@ -173,14 +173,20 @@ pub(crate) struct Use {
     pub(crate) largest_bytes: u64,
 }
 
-/// Waits for a child and tells what it used (`wait4`).
-pub(crate) fn wait_with_use(child: Child) -> io::Result<(ExitStatus, Use)> {
+/// Runs a program to its end and tells what it used (`wait4`).
+///
+/// A child that shares this process's memory until it begins its program (`vfork`, `posix_spawn`) has the most that was ever
+/// resident here told as its own. One that is a copy (`fork`) has what is resident now.
+pub(crate) fn run_with_use(command: &mut Command) -> io::Result<(ExitStatus, Use)> {
+    // SAFETY: nothing is done between fork and exec. That something could be makes the library fork.
+    unsafe { command.pre_exec(|| Ok(())) };
+    let child = command.spawn()?;
     // SAFETY: all zero is a valid rusage: numbers.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
     let mut status = 0;
     loop {
         // SAFETY: both places are writable and live through the call. The child is not waited
-        // for by anybody else: it was moved here.
+        // for by anybody else: it is known here alone.
         let waited = unsafe { libc::wait4(child.id() as i32, &mut status, 0, &mut used) };
         match done(waited.into()) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -284,7 +290,7 @@ pub(crate) fn sync() {
 
 /// Does `work` on each processor that this thread may run on, one after the other. Where the kernel
 /// refuses to move the thread, where it is.
-pub(crate) fn on_each_processor(work: impl Fn()) {
+pub(crate) fn on_each_processor(mut work: impl FnMut()) {
     const BYTES: usize = size_of::<libc::cpu_set_t>();
     // SAFETY: all zero is a valid, empty set of processors.
     let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -313,6 +319,22 @@ pub(crate) fn on_each_processor(work: impl Fn()) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_told_its_own_memory_and_not_what_was_once_used_here() {
+        const BYTES: usize = 256 << 20;
+        let mut memory = vec![0u8; BYTES];
+        memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+        std::hint::black_box(&memory);
+        drop(memory);
+        let (status, used) = run_with_use(&mut Command::new("true")).expect("it runs");
+        assert!(status.success());
+        assert!(
+            (1..BYTES as u64 / 2).contains(&used.largest_bytes),
+            "{}",
+            used.largest_bytes
+        );
+    }
 
     #[test]
     fn each_processor_has_its_turn_and_the_thread_is_free_again() {

@@ -85,32 +85,38 @@ impl Memory {
         }
     }
 
-    /// Frames of the pages: bits 0-54 of each entry, if bit 63 says that there is one.
     fn look_up(&self, root: &Path, pages: usize) -> Result<Vec<u64>, MemoryError> {
-        let first = self.words[self.start..].as_ptr() as u64 / PAGE_SIZE;
-        let mut file = File::open(root.join("proc/self/pagemap"))?;
-        file.seek(SeekFrom::Start(first * 8))?;
-        let mut entries = vec![0u8; pages * 8];
-        file.read_exact(&mut entries).map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => io::Error::new(
-                e.kind(),
-                "it ends before the entry of the last page that was looked up",
-            ),
-            _ => e,
-        })?;
-        let entries = entries.chunks_exact(8).map(|bytes| {
-            let entry = bytes.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b));
-            let frame = entry & ((1 << 55) - 1);
-            (entry >> 63 == 1 && frame != 0).then_some(frame)
-        });
-        entries
-            .collect::<Option<Vec<u64>>>()
-            .ok_or(MemoryError::Hidden)
+        frames_at(root, self.words[self.start..].as_ptr() as u64, pages)
     }
 
     fn first_word(&self, page: usize) -> usize {
         self.start + page * PAGE
     }
+}
+
+/// Frames of so many pages of this process from an address on: bits 0-54 of each entry, if bit 63 says that there is one.
+///
+/// # Errors
+/// If they cannot be told.
+pub(crate) fn frames_at(root: &Path, address: u64, pages: usize) -> Result<Vec<u64>, MemoryError> {
+    let mut file = File::open(root.join("proc/self/pagemap"))?;
+    file.seek(SeekFrom::Start(address / PAGE_SIZE * 8))?;
+    let mut entries = vec![0u8; pages * 8];
+    file.read_exact(&mut entries).map_err(|e| match e.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::new(
+            e.kind(),
+            "it ends before the entry of the last page that was looked up",
+        ),
+        _ => e,
+    })?;
+    let entries = entries.chunks_exact(8).map(|bytes| {
+        let entry = bytes.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b));
+        let frame = entry & ((1 << 55) - 1);
+        (entry >> 63 == 1 && frame != 0).then_some(frame)
+    });
+    entries
+        .collect::<Option<Vec<u64>>>()
+        .ok_or(MemoryError::Hidden)
 }
 
 impl Bench for Memory {

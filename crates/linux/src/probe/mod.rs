@@ -19,5 +19,6 @@ mod verdict;
 pub use bits::{Candidate, Hashed, bytes_of, candidates, last_level, level_two};
 pub use facts::{Facts, Hypervisor, Resctrl, available_bytes, unsupported};
 pub use measure::{Bench, BitRounds, Crowding, Measured, Plan, Unmeasured, measure};
+pub(crate) use memory::frames_at;
 pub use memory::{Memory, MemoryError};
 pub use verdict::{BitVerdict, Effect, Outlook, Verdict, effect_of, judge};
