@@ -113,7 +113,7 @@ stage_shell() {
         bash -n "$script" || exit 1
     done
     have shellcheck || skip "shellcheck is not installed (syntax alone was checked)"
-    shellcheck -x -P SCRIPTDIR "${scripts[@]}"
+    printf '%s\0' "${scripts[@]}" | xargs -0 -n 4 -P "$(nproc)" shellcheck -x -P SCRIPTDIR
 }
 
 stage_fmt() {

@@ -67,17 +67,26 @@ program() { # NAME CARGO-ARGUMENTS...: link the probe to $out/NAME.elf
         "$out/$target/release/libpiebald_bare_metal_probe.a"
 }
 
-failed=0
+# later COMMAND...: beside what is compiled meanwhile.
+checks=()
+later() { "$@" & checks+=($!); }
+
+# rlib NAME LIBRARY: a copy that the next program does not replace.
+rlib() {
+    cp "$out/$target/release/lib$2.rlib" "$out/$1.rlib"
+    printf '%s\n' "$out/$1.rlib"
+}
 
 # 128-bit division occurs only where text is parsed, which no kernel does.
 library piebald-units
-python3 "$check" rlib "$out/$target/release/libpiebald_units.rlib" \
-    --allow __udivti3 --allow __umodti3 || failed=1
+later python3 "$check" rlib "$(rlib units piebald_units)" --allow __udivti3 --allow __umodti3
 library piebald-policy
-python3 "$check" rlib "$out/$target/release/libpiebald_policy.rlib" || failed=1
+later python3 "$check" rlib "$(rlib policy piebald_policy)"
 program probe
-python3 "$check" elf "$out/probe.elf" || failed=1
+later python3 "$check" elf "$out/probe.elf"
 
+# Called by `later`.
+# shellcheck disable=SC2317
 expect() { # KIND VIEW FILE: the check must fail and name this kind alone
     local report
     if report=$(python3 "$check" "$2" "$3"); then
@@ -101,11 +110,13 @@ for defect in panic float frame helper; do
     # The small program itself brings what a kernel does not have.
     if [ "$defect" != helper ]; then
         program "planted-$defect" --features "plant-$defect"
-        expect "$defect" elf "$out/planted-$defect.elf" || failed=1
+        later expect "$defect" elf "$out/planted-$defect.elf"
     fi
     "$CARGO" rustc -q --manifest-path scripts/bare-metal/Cargo.toml --lib "${build_std[@]}" \
         --crate-type rlib --features "plant-$defect" \
         -- -C link-dead-code -Z cross-crate-inline-threshold=never
-    expect "$defect" rlib "$out/$target/release/libpiebald_bare_metal_probe.rlib" || failed=1
+    later expect "$defect" rlib "$(rlib "planted-$defect" piebald_bare_metal_probe)"
 done
+failed=0
+for each in "${checks[@]}"; do wait "$each" || failed=1; done
 exit "$failed"

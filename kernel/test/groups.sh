@@ -220,7 +220,7 @@ for mode in hint hard; do
     # Most of what there is, guaranteed since the kernel's own thread ran last: without that a sixth of it goes.
     echo $((total / 2 + share))M >/cgroup/guarded/memory.min
     guarded=$(charged_to guarded)
-    check "$mode: most of it is one group's" test "$guarded" -gt $((total * 5 / 16 * 256))
+    check "$mode: most of it is one group's" test "$guarded" -gt $((total * 256 * 5 / 16))
     made=$(count room_made)
     set_up full 3-5 $mode
     # But a few that come meanwhile, or are on their way to the kernel's lists: of some 19,000.
