@@ -5,9 +5,9 @@
  * Compaction gathers pages and free frames, and moves the pages to the frames. Each page gets a frame of the colours
  * of the group that is charged for it, or of those that nobody has: frames of others go back to the kernel's lists.
  * (They cannot go back to compaction, which gives first what it got last; and no frame at all would end it.) Where
- * too many frames were looked at for a page of a group, it stays, and so do all pages of that group for a while: its
- * colours are used up. With SRM-buffer on, pages of files stay as well. Pages of more than one frame belong to groups
- * without colours.
+ * too many frames were looked at for a page of a group, it stays, and so do all pages of that group for some batches, as
+ * the free frames of this part of the memory have none of its colours. With SRM-buffer on, pages of files stay as well. Pages
+ * of more than one frame belong to groups without colours.
  *
  * Pages that move to another memory node or off a failing frame (automatic balancing, move_pages, mbind, cpusets,
  * demotion, DAMON, hwpoison) get a frame of the colours of the group that is charged for them, on the node where the
@@ -26,17 +26,25 @@
 
 /* Frames that are looked at for one page. */
 #define TRIES 256
-/* How long nothing of a group is compacted whose colours are used up, and how often that may be found at a time. */
-#define PAUSE (HZ / 10)
+/*
+ * For how many batches of compaction pages of a group stay after that at most: one, then twice as many each time until one
+ * moves, and not longer than a second. How often it may be found in one batch.
+ */
+#define MOST_PAUSE 32
+#define PAUSE_ENDS HZ
 #define RESTARTS 2
 /* Pages that move at a time, where they are to keep their colours. */
 #define BATCH 128
 
 PB_ORIGINAL(migrate, migrate_pages)
 
-/* The set that had no frame for compaction last. */
+/*
+ * The set that had no frame for compaction last, when, for how many batches its pages stay, and how many of these are left.
+ * Where two processors compact at once, some are looked at too often or too rarely.
+ */
 static u64 used_up;
-static unsigned long used_up_until;
+static unsigned long used_up_at;
+static unsigned int pause, pause_left;
 
 /* Where who moves pages gets frames, and puts those that were not needed. */
 struct source {
@@ -59,6 +67,21 @@ static u64 set_of(struct folio *folio)
 	return number;
 }
 
+static bool is_recent(u64 set)
+{
+	return set == READ_ONCE(used_up) && time_before(jiffies, READ_ONCE(used_up_at) + PAUSE_ENDS);
+}
+
+static void note_used_up(u64 set)
+{
+	unsigned int batches = is_recent(set) ? min(2 * READ_ONCE(pause), MOST_PAUSE) : 0;
+
+	WRITE_ONCE(pause, max(batches, 1));
+	WRITE_ONCE(pause_left, READ_ONCE(pause));
+	WRITE_ONCE(used_up_at, jiffies);
+	WRITE_ONCE(used_up, set);
+}
+
 static struct folio *get_fitting(struct folio *from, unsigned long private)
 {
 	struct source *source = (struct source *)private;
@@ -76,13 +99,15 @@ static struct folio *get_fitting(struct folio *from, unsigned long private)
 			continue;
 		if (set) {
 			source->stuck = from;
-			WRITE_ONCE(used_up, set);
-			WRITE_ONCE(used_up_until, jiffies + PAUSE);
+			note_used_up(set);
 		}
 		return NULL;
 	}
-	if (to && set)
+	if (to && set) {
 		pb_count(moves_colored);
+		if (is_recent(set))
+			WRITE_ONCE(pause, 0);
+	}
 	return to;
 }
 
@@ -103,15 +128,14 @@ static bool stays(struct folio *folio, bool all)
 	if (pb_zone_is_on() && folio_is_file_lru(folio))
 		return true;
 	set = set_of(folio);
-	return set && (all || (set == READ_ONCE(used_up) &&
-			       time_before(jiffies, READ_ONCE(used_up_until))));
+	return set && (all || (is_recent(set) && READ_ONCE(pause_left)));
 }
 
 /* Leaves pages that stay in `from`, which is what did not move; how many, or less. */
 static int compact(struct list_head *from, struct source *source, enum migrate_mode mode,
 		   unsigned int *succeeded)
 {
-	unsigned int staying = 0, moved = 0, restarts = 0;
+	unsigned int staying = 0, moved = 0, restarts = 0, left = READ_ONCE(pause_left);
 	struct folio *folio, *next;
 	int error = 0;
 	LIST_HEAD(stay);
@@ -138,6 +162,9 @@ static int compact(struct list_head *from, struct source *source, enum migrate_m
 		staying++;
 		error = 0;
 	}
+	/* A batch without pages of that group counts as well. */
+	if (left && !restarts)
+		WRITE_ONCE(pause_left, left - 1);
 	pb_count_many(PB_C_compaction_refused, staying);
 	if (succeeded)
 		*succeeded = moved;

@@ -146,7 +146,7 @@ cat /tmp/holes
 wait $stay
 check "nor those of owners into others" grep -q 'outside 0 missing 0' /tmp/stay
 # What an owner leaves between its pages is put together as well.
-# How many that are depends on where they lie: between 10 and 2,800 were seen.
+# How many that are depends on where free frames of their colors lie: none to 3,200.
 for _ in 1 2 3 4 5; do
     kept=$(count moves_colored)
     inside stayer frames holes $((total * 3 / 32)) 3000 </tmp/until >/tmp/stay &
