@@ -49,9 +49,12 @@ fn cores(
         Some(deal) => (deal.cores, KeyPath::of("deal")),
         None => (program.cores, at.clone()),
     };
-    if cores.is_empty() || cores.bits() & !CoreSet::first(threads).bits() != 0 {
-        let allowed = format!("cores of this machine, 0-{}", threads - 1);
-        return Err(Problem::refuse(at.key("cores"), cores, allowed));
+    let alone = dealt.and_then(|deal| deal.alone).map(|Text(alone)| alone);
+    for (key, cores) in [("cores", cores)].into_iter().chain(alone.map(|a| ("alone", a))) {
+        if cores.is_empty() || cores.bits() & !CoreSet::first(threads).bits() != 0 {
+            let allowed = format!("cores of this machine, 0-{}", threads - 1);
+            return Err(Problem::refuse(at.key(key), cores, allowed));
+        }
     }
     Ok(cores)
 }

@@ -8,9 +8,11 @@ mod eval;
 mod fold;
 mod formula;
 mod grid;
+mod narrowed;
 mod replays;
 mod requests;
 mod rows;
+mod run;
 mod shown;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,8 @@ mod tests_drawn;
 mod tests_formulas;
 #[cfg(test)]
 mod tests_missing;
+#[cfg(test)]
+mod tests_narrowed;
 #[cfg(test)]
 mod tests_replays;
 #[cfg(test)]
@@ -43,15 +47,14 @@ use self::{
     cells::{Dry, Its, Ran, Runs},
     eval::{Chosen, Names, Value},
     grid::{Grid, Point},
-    replays::{Came, Planned, Replayed},
+    replays::Planned,
     rows::{RowFile, Rows},
 };
 use crate::{
     Hooks, Options, ReproduceError, StandIn, Wanted, Written,
-    experiment::{Bench, NoStudy},
+    experiment::Bench,
     paper::{Paper, Whole},
     programs::of_toml,
-    replayed::Asked,
     stand_ins,
 };
 
@@ -258,6 +261,12 @@ impl DataPaper {
                 figure.draw(names)
             });
             drawn.map_err(|says| in_rows(format!("figure \"{}\": {says}", figure.name)))?;
+        }
+        for (name, axis) in &made.grid.narrowed {
+            let chosen = self.over(&made, &run::needs(&made, name), &eval::Lets::new(), None, |names| {
+                axis.chosen(names).map_err(|fault| fault.says().to_owned())
+            });
+            chosen.map_err(|says| self.error(GRID, &format!("axis.{name}: {says}")))?;
         }
         let conditions = self.conditions(&made, (&BTreeSet::new(), 0), &[]);
         conditions.map(|_| ()).map_err(in_rows)
@@ -474,14 +483,12 @@ impl DataPaper {
             // No row that is wanted has it.
             None => Ok("not-wanted.pbr".to_owned()),
         };
-        let made = self.make(options, &recording)?;
+        let mut made = self.make(options, &recording)?;
         let mut runs = AllRan::new();
         let in_rows = |says: String| self.error(ROWS, &says).to_string();
         for row in &wanted {
             for name in &row.experiment {
-                if !runs.contains_key(name) {
-                    runs.insert(name.clone(), self.run(bench, &made, name));
-                }
+                self.run_once(bench, &mut made, &mut runs, name);
             }
             let filled = self.over(&made, &row.experiment, &row.lets, Some(&runs), |names| {
                 row.fill(names)
@@ -572,97 +579,6 @@ impl DataPaper {
             .map(|p| p.name.as_str())
             .zip(found)
             .collect())
-    }
-
-    /// The runs of an experiment, in the order of its points.
-    fn run(&self, bench: &Bench<'_>, made: &Made, experiment: &str) -> Vec<Ran> {
-        let points = made.grid.experiments.get(experiment);
-        let points = points.map_or(&[][..], Vec::as_slice);
-        let not_recorded = |why: &str| {
-            let by = self.rows.inputs_by.as_ref();
-            let by = by.map_or_else(String::new, |by| format!(" ({by} makes what they need)"));
-            NoStudy::NotRun(format!("not recorded{by}: {why}"))
-        };
-        let planned = its(&made.planned, made, experiment).all;
-        let path = self.folder.join(GRID);
-        let run = |(name, text, planned): (&str, &Result<String, String>, &Option<Planned>)| {
-            match (text, planned) {
-                (Err(_), _) | (_, None) => Some(Err(not_recorded(&made.missing.join("; ")))),
-                (Ok(text), Some(Planned::Study(scenario))) => {
-                    // Files are written down whether or not their recordings are there.
-                    let lacks = self.not_there(&scenario.inputs());
-                    if let Some(why) = lacks.filter(|_| bench.written.is_none()) {
-                        return Some(Err(NoStudy::NotRun(why)));
-                    }
-                    let study = bench.run(name, text, &path);
-                    Some(study.map(|study| Came::Study(Box::new(study))))
-                }
-                (Ok(_), Some(Planned::Replay(_))) => None,
-            }
-        };
-        let all = points.iter().zip(planned);
-        let all: Vec<_> =
-            (all.map(|(point, planned)| (&*point.name, &point.text, planned))).collect();
-        let mut ran: Vec<Option<Ran>> = if bench.written.is_some() {
-            all.into_iter().map(run).collect()
-        } else {
-            all.into_par_iter().with_max_len(1).map(run).collect()
-        };
-        self.replays(bench, experiment, (points, planned), &mut ran);
-        ran.into_iter().flatten().collect()
-    }
-
-    /// Runs the points that are replayed, all side by side.
-    fn replays(
-        &self,
-        bench: &Bench<'_>,
-        experiment: &str,
-        (points, planned): (&[Point], &[Option<Planned>]),
-        ran: &mut [Option<Ran>],
-    ) {
-        let mut asked = Vec::new();
-        let mut policies = Vec::new();
-        let mut places = Vec::new();
-        for (i, (point, planned)) in points.iter().zip(planned).enumerate() {
-            let replayed = planned.as_ref().and_then(Planned::replayed);
-            let (Some(replayed), Ok(text)) = (replayed, &point.text) else {
-                continue;
-            };
-            // Files are written down whether or not their traces are there.
-            if let Some(why) = self.lacks(replayed).filter(|_| bench.written.is_none()) {
-                ran[i] = Some(Err(NoStudy::NotRun(why)));
-                continue;
-            }
-            let one = Asked {
-                name: point.name.clone(),
-                text: text.clone(),
-                request: replayed.request.clone(),
-                repetitions: replayed.repetitions,
-            };
-            if replayed.is_run {
-                asked.push(one);
-                policies.push(replayed.policies.clone());
-                places.push(i);
-            } else {
-                ran[i] = Some(bench.counted(&one).map(Came::Counts));
-            }
-        }
-        let done = bench.replays(experiment, &asked);
-        for ((i, policies), replays) in places.into_iter().zip(policies).zip(done) {
-            ran[i] = Some(replays.map(|replays| Came::Replays { policies, replays }));
-        }
-    }
-
-    /// A file of a replay that is not there.
-    fn lacks(&self, replayed: &Replayed) -> Option<String> {
-        self.not_there(&replayed.request.files())
-    }
-
-    fn not_there(&self, files: &[PathBuf]) -> Option<String> {
-        let file = files.iter().find(|file| !file.is_file())?;
-        let by = self.rows.inputs_by.as_ref();
-        let by = by.map_or_else(String::new, |by| format!("; {by} makes it"));
-        Some(format!("{} is not there{by}", file.display()))
     }
 
     /// What formulas of a grid know.
