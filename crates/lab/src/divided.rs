@@ -31,7 +31,9 @@ fn of_policy(scenario: &Scenario, policy: usize) -> Option<Utility> {
 /// Policies that divide, by their places.
 fn dividing(scenario: &Scenario) -> impl Iterator<Item = usize> + '_ {
     let policies = scenario.policies.iter().enumerate();
-    policies.filter(|(_, p)| p.frames == Frames::Uvp).map(|(at, _)| at)
+    policies
+        .filter(|(_, p)| p.frames == Frames::Uvp)
+        .map(|(at, _)| at)
 }
 
 /// Is anything divided? A program alone has everything.

@@ -146,7 +146,8 @@ pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
 /// How many colors a program has under a policy that gives them by misses.
 pub(crate) fn share_extras(policy: &Policy, repetitions: &[MemoryParts<'_>]) -> Option<Extra> {
     let (name, unit, of) = OWNED;
-    let is_given = policy.frames == Frames::Uvp && repetitions.iter().any(|parts| !parts.is_empty());
+    let is_given =
+        policy.frames == Frames::Uvp && repetitions.iter().any(|parts| !parts.is_empty());
     is_given.then(|| Extra {
         name: name.to_owned(),
         unit: unit.to_owned(),

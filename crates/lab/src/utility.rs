@@ -40,6 +40,11 @@ impl Utility {
         self.groups.nr()
     }
 
+    /// Its colors.
+    pub const fn map(&self) -> &ColorMap {
+        &self.map
+    }
+
     /// Number of colors.
     pub fn colors(&self) -> u32 {
         self.map.colors()
@@ -94,4 +99,46 @@ pub(crate) fn sample_shift(spec: &MachineSpec, colors: u32, least: u64) -> u32 {
     let last = spec.last_level();
     let sets = (last.size.0 >> LINE_SHIFT) / u64::from(last.ways.max(1));
     (sets / u64::from(colors) / least).max(1).ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use piebald_hw::presets;
+    use piebald_policy::color_map::BitClass;
+
+    use super::*;
+    use crate::colors::vertical_map;
+
+    #[test]
+    fn programs_have_colors_as_their_misses_fall_and_all_are_dealt_out() {
+        let bits = [14, 15, 16, 17, 18].map(|bit| (1 << (bit - 12), BitClass::Cache));
+        let utility = Utility::of(ColorMap::from_masks(&bits).expect("a map"));
+        let needs = |groups: usize| -> Vec<u64> {
+            let left = |k: usize| 100 * groups.saturating_sub(k) as u64;
+            (1..=32).map(left).collect()
+        };
+        let own = utility.divided(&[needs(20), needs(1), needs(8), needs(4)]);
+        let own = own.expect("curves");
+        let lens: Vec<u32> = own.iter().map(ColorSet::len).collect();
+        assert_eq!(lens.iter().sum::<u32>(), 32, "{lens:?}");
+        assert!(lens[0] >= 19 && lens[2] >= 7 && lens[1] <= 3, "{lens:?}");
+        let short = utility.divided(&[needs(3), vec![1; 31]]);
+        let short = short.expect_err("31 values").to_string();
+        assert!(short.contains("31 values"), "{short}");
+    }
+
+    #[test]
+    fn every_preset_with_colors_can_be_divided() {
+        for name in presets::names() {
+            let spec = presets::load(name).expect(name);
+            let Ok(map) = vertical_map(&spec) else {
+                continue;
+            };
+            let utility = Utility::of(map);
+            assert!(utility.parts() > 1, "{name}");
+            utility
+                .check(&spec)
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+    }
 }

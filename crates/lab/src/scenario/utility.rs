@@ -49,6 +49,14 @@ fn most_together(together: Together, programs: &[ProgramEntry]) -> usize {
 fn of_map(machine: &MachineSpec, policy: &Policy, most: usize, at: &KeyPath) -> Option<Problem> {
     let utility = map_of(machine, policy).ok().map(Utility::of)?;
     let parts = utility.parts();
+    if parts == 1 && policy.color_map.is_none() {
+        let cache = &machine.last_level().name;
+        let says = format!(
+            "needs page colors of the last level: {cache} has none that leaves the second level \
+             whole; allowed: a color_map"
+        );
+        return Some(Problem::at(at.key("frames"), says));
+    }
     if parts == 1 {
         let says = "no bit of it selects a part of the last level; allowed: bits with their kind, as in \
                     [\"C 16\", \"C 17\"]";

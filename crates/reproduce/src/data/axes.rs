@@ -66,7 +66,9 @@ pub(super) fn axes(
     let all = narrowed::all(root)?;
     for (name, _) in narrowed {
         let values = all.get(&name).map(|one| one.of(&axes).cloned());
-        let values = values.transpose().map_err(|says| format!("axis.{name}.{says}"))?;
+        let values = values
+            .transpose()
+            .map_err(|says| format!("axis.{name}.{says}"))?;
         axes.insert(name, values.unwrap_or_default());
     }
     if !stand_ins.is_empty() {

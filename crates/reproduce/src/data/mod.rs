@@ -263,9 +263,13 @@ impl DataPaper {
             drawn.map_err(|says| in_rows(format!("figure \"{}\": {says}", figure.name)))?;
         }
         for (name, axis) in &made.grid.narrowed {
-            let chosen = self.over(&made, &run::needs(&made, name), &eval::Lets::new(), None, |names| {
-                axis.chosen(names).map_err(|fault| fault.says().to_owned())
-            });
+            let chosen = self.over(
+                &made,
+                &run::needs(&made, name),
+                &eval::Lets::new(),
+                None,
+                |names| axis.chosen(names).map_err(|fault| fault.says().to_owned()),
+            );
             chosen.map_err(|says| self.error(GRID, &format!("axis.{name}: {says}")))?;
         }
         let conditions = self.conditions(&made, (&BTreeSet::new(), 0), &[]);

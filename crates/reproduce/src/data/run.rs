@@ -19,7 +19,13 @@ use crate::{
 
 impl DataPaper {
     /// Runs an experiment unless it was run, after what decides at which values it is.
-    pub(super) fn run_once(&self, bench: &Bench<'_>, made: &mut Made, runs: &mut AllRan, name: &str) {
+    pub(super) fn run_once(
+        &self,
+        bench: &Bench<'_>,
+        made: &mut Made,
+        runs: &mut AllRan,
+        name: &str,
+    ) {
         if runs.contains_key(name) {
             return;
         }

@@ -69,7 +69,11 @@ fn an_axis_has_the_values_that_outcomes_choose_in_their_order() {
     // What follows from outcomes is not known before these are there.
     assert_eq!(state(), ("missing", 0, 4));
     let written = experiments(&source, &options(false), hooks(None), "X-1");
-    assert_eq!(written.expect("experiments").len(), 8, "all that may be run");
+    assert_eq!(
+        written.expect("experiments").len(),
+        8,
+        "all that may be run"
+    );
     let Source::Folder(paper) = &source else {
         unreachable!()
     };
@@ -96,12 +100,28 @@ fn an_axis_has_the_values_that_outcomes_choose_in_their_order() {
 #[test]
 fn an_axis_that_is_wrong_is_refused() {
     for (old, new, part) in [
-        ("of = \"one\"\nafter = [\"all\"]", "of = \"two\"\nafter = [\"all\"]", "axis.larger.of = \"two\": allowed: "),
-        ("after = [\"all\"]", "after = [\"none\"]", "axis.larger.after: \"none\": allowed: experiments"),
-        ("after = [\"all\"]", "after = [\"largest\"]", "the axis follows from itself"),
+        (
+            "of = \"one\"\nafter = [\"all\"]",
+            "of = \"two\"\nafter = [\"all\"]",
+            "axis.larger.of = \"two\": allowed: ",
+        ),
+        (
+            "after = [\"all\"]",
+            "after = [\"none\"]",
+            "axis.larger.after: \"none\": allowed: experiments",
+        ),
+        (
+            "after = [\"all\"]",
+            "after = [\"largest\"]",
+            "the axis follows from itself",
+        ),
         ("by = \"-one.kib\"", "by = \"one\"", "axis.larger: "),
         ("take = 2", "take = \"2\"", "axis.larger: "),
-        ("by = \"-one.kib\"", "order = \"one\"", "unknown field `order`"),
+        (
+            "by = \"-one.kib\"",
+            "order = \"one\"",
+            "unknown field `order`",
+        ),
     ] {
         assert!(GRID_TEXT.contains(old), "{old}");
         let error = paper_of(&GRID_TEXT.replacen(old, new, 1), ROWS_TEXT, None);
