@@ -132,6 +132,18 @@ impl Value {
         }
     }
 
+    /// Is this its text?
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        match self {
+            Self::Text(text) => text == name,
+            Self::Item(columns) => match columns.get("name") {
+                Some(Self::Text(own)) => own == name,
+                _ => false,
+            },
+            other => other.text().is_ok_and(|text| text == name),
+        }
+    }
+
     /// As text, as it chooses and is printed.
     pub(super) fn text(&self) -> Valued<String> {
         match self {
@@ -372,7 +384,7 @@ impl Eval<'_, '_> {
             };
         };
         let name = value.text()?;
-        let found = values.iter().find(|v| v.text().as_ref() == Ok(&name));
+        let found = values.iter().find(|v| v.is_called(&name));
         match (found, axis) {
             (Some(found), _) => Ok(found.clone()),
             // Programs of an experiment that are no stand-ins.

@@ -121,11 +121,11 @@ type AllRan = BTreeMap<String, Vec<Ran>>;
 /// What there is of an experiment's points.
 fn its<'r, T>(all: &'r BTreeMap<String, Vec<T>>, made: &'r Made, name: &'r str) -> Its<'r, T> {
     let points = made.grid.experiments.get(name);
-    Its {
-        experiment: name,
-        points: points.map_or(&[][..], Vec::as_slice),
-        all: all.get(name).map_or(&[][..], Vec::as_slice),
-    }
+    Its::new(
+        name,
+        points.map_or(&[][..], Vec::as_slice),
+        all.get(name).map_or(&[][..], Vec::as_slice),
+    )
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -227,7 +227,7 @@ impl DataPaper {
     /// What can be seen without a run to be wrong: each formula is evaluated over made numbers.
     fn check(&self, options: &Options) -> Result<(), ReproduceError> {
         // Only the headers of recordings would be read.
-        let made = self.make(options, &|_| Ok("stand-in.pbr".to_owned()))?;
+        let made = self.make(options, &|_| true, &|_| Ok("stand-in.pbr".to_owned()))?;
         let has = |name: &str| made.grid.experiments.contains_key(name);
         let in_rows = |says: String| self.error(ROWS, &says);
         self.rows.check(&has).map_err(in_rows)?;
@@ -276,10 +276,11 @@ impl DataPaper {
         conditions.map(|_| ()).map_err(in_rows)
     }
 
-    /// The experiments of a form, and the scenarios of those whose programs are recorded.
+    /// The experiments of a form that are wanted, and the scenarios of those whose programs are recorded.
     fn make(
         &self,
         options: &Options,
+        wanted: &dyn Fn(&str) -> bool,
         recording: &grid::Recordings<'_>,
     ) -> Result<Made, ReproduceError> {
         let in_grid = |says: String| self.error(GRID, &says);
@@ -287,23 +288,22 @@ impl DataPaper {
         let axes = axes::axes(&root, &self.stand_ins, options.mixes).map_err(in_grid)?;
         let known = self.known_in(options).map_err(in_grid)?;
         let given = (&known, &self.stand_ins[..], &*self.folder);
-        let grid = Grid::new((&root, &|_| true), axes, options, given, recording);
+        let grid = Grid::new((&root, wanted), axes, options, given, recording);
         let grid = grid.map_err(in_grid)?;
         let mut planned = BTreeMap::new();
         let mut missing = BTreeSet::new();
         for (name, points) in &grid.experiments {
-            let plan = |point: &Point| match &point.text {
-                Ok(text) => {
-                    let read = Planned::of(point, text, &self.folder.join(GRID));
-                    let told = |says| in_grid(format!("experiment.{}: {says}", point.name));
-                    read.map(Some).map_err(told)
-                }
-                Err(why) => {
-                    missing.extend(why.split("; ").map(str::to_owned));
-                    Ok(None)
-                }
+            let lacks = points.iter().filter_map(|point| point.text.as_ref().err());
+            missing.extend(lacks.flat_map(|why| why.split("; ")).map(str::to_owned));
+            let path = self.folder.join(GRID);
+            let plan = |point: &Point| {
+                let text = point.text.as_ref().ok();
+                let read = text.map(|text| Planned::of(point, text, &path)).transpose();
+                read.map_err(|says| in_grid(format!("experiment.{}: {says}", point.name)))
             };
-            let read: Result<Vec<_>, _> = points.iter().map(plan).collect();
+            // The first of several that are wrong is told, whichever was read first.
+            let read: Vec<Result<_, _>> = points.par_iter().map(plan).collect();
+            let read: Result<Vec<_>, _> = read.into_iter().collect();
             planned.insert(name.clone(), read?);
         }
         Ok(Made {
@@ -326,10 +326,10 @@ impl DataPaper {
             .iter()
             .map(|name| its(&made.planned, made, name));
         let planned: Vec<Its<'_, Option<Planned>>> = planned.collect();
-        let all_planned = || planned.iter().flat_map(|its| its.all).flatten();
+        let all_planned = || planned.iter().flat_map(|its| its.all()).flatten();
         let studies = all_planned().filter_map(Planned::study);
-        let levels: BTreeSet<String> = studies.flat_map(levels_of).collect();
-        let levels: Vec<String> = levels.into_iter().collect();
+        // Only what is not run is asked for the levels that it would have.
+        let levels = levels_of(studies.filter(|_| runs.is_none()));
         let ran = runs.map(|runs| {
             let ran = experiments.iter().map(|name| its(runs, made, name));
             Runs(ran.collect())
@@ -343,7 +343,7 @@ impl DataPaper {
             }
         }
         let dry = Dry {
-            of: planned.clone(),
+            of: planned,
             levels: &levels,
             asked: Cell::new(0),
         };
@@ -478,7 +478,16 @@ impl DataPaper {
             .flat_map(|row| &row.experiment)
             .map(String::as_str)
             .collect();
-        let recordings = self.record(&names, options, hooks)?;
+        let root = grid::of_form(&self.grid, options.quick);
+        let narrowed = root.and_then(|root| narrowed::all(&root));
+        let narrowed = narrowed.map_err(|says| self.error(GRID, &says))?;
+        // Those of the rows, and those that decide where these are run.
+        let needed = narrowed.values().flat_map(|axis| &axis.after);
+        let needed: BTreeSet<&str> = needed
+            .map(String::as_str)
+            .chain(names.iter().copied())
+            .collect();
+        let recordings = self.record(&needed, options, hooks)?;
         let recording = |program: &StandIn| match recordings.get(program.name.as_str()) {
             Some(Ok(path)) => std::path::absolute(path)
                 .map(|path| path.display().to_string())
@@ -487,7 +496,7 @@ impl DataPaper {
             // No row that is wanted has it.
             None => Ok("not-wanted.pbr".to_owned()),
         };
-        let mut made = self.make(options, &recording)?;
+        let mut made = self.make(options, &|name| needed.contains(name), &recording)?;
         let mut runs = AllRan::new();
         let in_rows = |says: String| self.error(ROWS, &says).to_string();
         for row in &wanted {
@@ -601,8 +610,15 @@ impl DataPaper {
     }
 }
 
-/// Names of the levels of a scenario's caches, as results have them.
-fn levels_of(scenario: &Scenario) -> Vec<String> {
-    Machine::new(&scenario.machine, &Parts::default())
-        .map_or_else(|_| Vec::new(), |machine| machine.level_names().to_vec())
+/// Names of the levels of scenarios' caches, as results have them.
+fn levels_of<'s>(scenarios: impl Iterator<Item = &'s Scenario>) -> Vec<String> {
+    let mut machines = BTreeMap::new();
+    for scenario in scenarios {
+        let caches = format!("{:?}", scenario.machine.cache);
+        machines.entry(caches).or_insert(&scenario.machine);
+    }
+    let made = machines.into_values();
+    let made = made.filter_map(|spec| Machine::new(spec, &Parts::default()).ok());
+    let levels: BTreeSet<String> = made.flat_map(|m| m.level_names().to_vec()).collect();
+    levels.into_iter().collect()
 }

@@ -91,7 +91,7 @@ impl DataPaper {
             let by = by.map_or_else(String::new, |by| format!(" ({by} makes what they need)"));
             NoStudy::NotRun(format!("not recorded{by}: {why}"))
         };
-        let planned = its(&made.planned, made, experiment).all;
+        let planned = its(&made.planned, made, experiment).all();
         let path = self.folder.join(GRID);
         let run = |(point, planned): (&Point, &Option<Planned>)| {
             let (name, text) = (&*point.name, &point.text);
