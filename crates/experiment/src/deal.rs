@@ -13,6 +13,8 @@ use crate::{KeyPath, Problem, Program, Text};
 pub struct Deal {
     /// These.
     pub cores: Text<CoreSet>,
+    /// Those of which a program alone is dealt one. Default: `cores`.
+    pub alone: Option<Text<CoreSet>>,
     /// Draws with another name, or another number, deal otherwise.
     #[serde(default)]
     pub name: String,
@@ -21,6 +23,11 @@ pub struct Deal {
 }
 
 impl Deal {
+    /// The hardware threads of which a program alone is dealt one.
+    pub fn of_one(&self) -> CoreSet {
+        self.alone.map_or(self.cores.0, |alone| alone.0)
+    }
+
     /// There is a hardware thread for each program that needs one, and one program at least.
     pub(crate) fn check(&self, programs: &[Program], problems: &mut Vec<Problem>) {
         let at = KeyPath::of("deal");

@@ -45,6 +45,9 @@ pub struct Machine {
     /// nanoseconds, to the next cycle.
     #[schemars(extend("x-hosts" = "model"))]
     pub bus_mts: Option<Whole<100, 20_000>>,
+    /// Ways of the second level, instead of the preset's: its size stays, and the number of its sets changes.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub l2_ways: Option<Whole<1, 1024>>,
     /// What the last level promises about the levels inside it, instead of the preset's.
     #[schemars(extend("x-hosts" = "model"))]
     pub inclusion: Option<Word<Inclusion>>,
@@ -123,6 +126,11 @@ impl Machine {
             }
             Built::new(&spec, &Options::default())
                 .map_err(|e| Problem::at(at.key("inclusion"), e.to_string()))?;
+        }
+        if let Some(ways) = self.l2_ways {
+            widen_second_level(&mut spec, ways.get_u32() as u16);
+            Built::new(&spec, &Options::default())
+                .map_err(|e| Problem::at(at.key("l2_ways"), e.to_string()))?;
         }
         self.check_controllers(&spec, at)?;
         let mut features = self.features.map_or(Features::ALL, |Text(on)| on);
@@ -207,6 +215,13 @@ fn time_bus(spec: &mut MachineSpec, bus: u64) {
     t.rc = as_long(t.rc).max(t.ras + t.rp);
 }
 
+/// Gives a machine's second level so many ways at its size.
+fn widen_second_level(spec: &mut MachineSpec, ways: u16) {
+    for cache in spec.cache.iter_mut().filter(|c| c.level == 2) {
+        cache.ways = ways;
+    }
+}
+
 /// Gives a machine another memory.
 fn resize(spec: &mut MachineSpec, size: Bytes, path: KeyPath) -> Result<(), Problem> {
     let [least, unit] = MEMORY;
@@ -233,6 +248,26 @@ fn resize(spec: &mut MachineSpec, size: Bytes, path: KeyPath) -> Result<(), Prob
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_number_of_ways_leaves_the_size_and_the_other_levels() {
+        let build = |l2_ways: Option<u64>| {
+            let machine = Machine {
+                preset: Some("i7-860".to_owned()),
+                l2_ways: l2_ways.map(Whole::new),
+                ..Machine::default()
+            };
+            machine.build(Path::new("."), &KeyPath::of("machine"))
+        };
+        let preset = build(None).expect("a machine").0;
+        let wide = build(Some(16)).expect("a machine").0;
+        for (a, b) in preset.cache.iter().zip(&wide.cache) {
+            let ways = if a.level == 2 { 16 } else { a.ways };
+            assert_eq!((b.ways, b.size), (ways, a.size), "{}", a.name);
+        }
+        let error = build(Some(7)).expect_err("sets that are no power of two");
+        assert_eq!(error.path.to_string(), "machine.l2_ways");
+    }
 
     #[test]
     fn another_bus_has_the_same_latencies_in_nanoseconds() {

@@ -23,13 +23,19 @@ words! {
         Rainbow = "rainbow",
         /// Programs get colors of cache and banks by what they are.
         Hvr = "hvr",
+        /// Programs get colors of the last level by the misses that each has alone under the first
+        /// policy (utility-based partitioning).
+        Uvp = "uvp",
     }
 }
 
 impl Frames {
     /// Does it choose frames by their color?
     pub const fn is_colored(self) -> bool {
-        matches!(self, Self::Rainbow | Self::PageColoring | Self::Hvr)
+        matches!(
+            self,
+            Self::Rainbow | Self::PageColoring | Self::Hvr | Self::Uvp
+        )
     }
 }
 
@@ -132,8 +138,8 @@ pub struct Policy {
 }
 
 /// What has a color map.
-const MAPPED: &str = "only frames = \"rainbow\", \"page-coloring\" and \"hvr\" and files = \"srm\" \
-                      have colors";
+const MAPPED: &str = "only frames = \"rainbow\", \"page-coloring\", \"hvr\" and \"uvp\" and \
+                      files = \"srm\" have colors";
 
 impl Policy {
     /// Linux as it is.

@@ -320,6 +320,11 @@ impl Results<'_> {
                 colors: memory::color_use(&memory),
                 extra: [
                     memory::extras(&memory),
+                    Vec::from_iter(memory::share_extras(
+                        &self.scenario.policies[policy],
+                        &memory,
+                    )),
+                    Vec::from_iter(memory::move_extras(&tallies)),
                     memory::io_extras(&tallies),
                     memory::zone_extras(&tallies),
                     memory::read_extras(self.scenario, &tallies),

@@ -39,7 +39,7 @@ fn frames(spec: &MachineSpec, policy: &Policy, draw: Repetition) -> Result<Frame
         Frames::Random => FrameRule::Random(draw.of(4)),
         Frames::BinHopping => FrameRule::BinHopping(page_colors(spec).min(1024)),
         Frames::PageColoring => FrameRule::PageColoring(map_of(spec, policy)?),
-        Frames::Rainbow => FrameRule::Owned(map_of(spec, policy)?),
+        Frames::Rainbow | Frames::Uvp => FrameRule::Owned(map_of(spec, policy)?),
         Frames::Hvr => {
             let map = map_of(spec, policy)?;
             let Some(hvr) = policy.hvr else {

@@ -88,7 +88,7 @@ pub fn all_colors(spec: &MachineSpec) -> Result<ColorMap, String> {
 pub(crate) fn map_of(spec: &MachineSpec, policy: &Policy) -> Result<ColorMap, String> {
     match (&policy.color_map, policy.frames) {
         (Some(map), _) => Ok(map.clone()),
-        (None, Frames::Hvr) => vertical_map(spec),
+        (None, Frames::Hvr | Frames::Uvp) => vertical_map(spec),
         (None, _) => color_map(spec),
     }
 }
@@ -237,6 +237,16 @@ pub(crate) fn setup(scenario: &Scenario, program: usize, policy: usize) -> Color
         on_limit: on_limit(entry, &scenario.policies[policy]),
         shared: true,
         reserve,
+    }
+}
+
+/// Colours that a program has for itself, and others when they are used up.
+pub(crate) fn lent(own: ColorSet) -> ColorSetup {
+    ColorSetup {
+        reserve: Some(ColorAsk::Exactly(own)),
+        shared: false,
+        on_limit: OnLimit::Borrow,
+        ..ColorSetup::default()
     }
 }
 

@@ -5,10 +5,10 @@ use piebald_hw::{Machine, Options, spec::MachineSpec};
 use piebald_report::Role;
 use piebald_units::Bytes;
 
-use crate::{prepare::Prepared, scenario::Scenario};
+use crate::{divided, prepare::Prepared, scenario::Scenario};
 
 /// One run of the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Job {
     pub(crate) policy: usize,
     pub(crate) repetition: u32,
@@ -35,6 +35,8 @@ pub(crate) enum Phase {
     Curve(usize, u16),
     /// All alone that a program's regions stand for.
     Whole(usize),
+    /// A program alone under the first policy, its misses counted for a policy that divides by them.
+    Misses(usize),
 }
 
 /// All runs of a study, repetition by repetition, so that a stop leaves whole
@@ -54,6 +56,9 @@ pub(crate) fn jobs(scenario: &Scenario, inputs: &[Prepared]) -> Vec<Job> {
             };
             for p in (0..programs).filter(|p| runs_alone(scenario, *p)) {
                 foci(inputs, p).for_each(|f| push(Phase::Alone(p), f));
+            }
+            for job in divided::jobs_of(scenario, policy, repetition) {
+                push(job.phase, job.focus);
             }
             for group in groups(scenario) {
                 let measured = (0..programs).filter(|p| group_of(scenario, *p) == Some(group));
@@ -145,7 +150,9 @@ fn targets(scenario: &Scenario) -> impl Iterator<Item = usize> + '_ {
 pub(crate) fn members(scenario: &Scenario, phase: Phase) -> Vec<usize> {
     let all = 0..scenario.programs.len();
     match phase {
-        Phase::Alone(p) | Phase::Curve(p, _) | Phase::Whole(p) => vec![p],
+        Phase::Alone(p) | Phase::Curve(p, _) | Phase::Whole(p) | Phase::Misses(p) => {
+            vec![p]
+        }
         Phase::Together(None) => all.collect(),
         Phase::Together(Some(target)) => all
             .filter(|p| *p == target || scenario.programs[*p].role == Role::Polluter)

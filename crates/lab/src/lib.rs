@@ -10,6 +10,7 @@ mod boot;
 pub mod colors;
 mod course;
 mod describe;
+mod divided;
 mod drawn;
 mod failures;
 mod foresee;
@@ -25,6 +26,7 @@ pub mod replay;
 pub mod scenario;
 mod study;
 mod tally;
+pub mod utility;
 
 pub use describe::machine_lines;
 pub use drawn::{Repetition, draw, share_of};

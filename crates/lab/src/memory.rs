@@ -57,6 +57,16 @@ const OF_MEMORY: [Figure<MemoryUse>; 6] = [
     }),
 ];
 
+/// Of colors that follow from misses.
+const OWNED: Figure<MemoryUse> = ("colors owned", "", |m| {
+    m.own.as_ref().map_or(0.0, |own| f64::from(own.len()))
+});
+
+/// Of pages that move to where HVR wants them.
+const FOLLOWING: Figure<Tally> = ("time in faults that move pages", "us", |t| {
+    t.following_ps * 1e-6
+});
+
 /// Of files, and of waiting for the disk.
 const OF_FILES: [Figure<Tally>; 7] = [
     (WAITED, "ms", |t| t.blocked_ps * 1e-9),
@@ -108,6 +118,7 @@ const OF_READS: [Figure<Tally>; 7] = [
 /// Names of the quantities that only some studies have.
 pub fn extra_names() -> impl Iterator<Item = &'static str> {
     let names = OF_MEMORY.map(|(name, ..)| name).into_iter();
+    let names = names.chain([OWNED.0, FOLLOWING.0]);
     let of = |figures: &'static [Figure<Tally>]| figures.iter().map(|(name, ..)| *name);
     let of_zone = OF_ZONE.iter().map(|(name, ..)| *name);
     names
@@ -130,6 +141,29 @@ pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
             value: sample(repetitions, of),
         })
         .collect()
+}
+
+/// How many colors a program has under a policy that gives them by misses.
+pub(crate) fn share_extras(policy: &Policy, repetitions: &[MemoryParts<'_>]) -> Option<Extra> {
+    let (name, unit, of) = OWNED;
+    let is_given =
+        policy.frames == Frames::Uvp && repetitions.iter().any(|parts| !parts.is_empty());
+    is_given.then(|| Extra {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        value: sample(repetitions, of),
+    })
+}
+
+/// What moving pages took, if HVR had any moved.
+pub(crate) fn move_extras(tallies: &[Tally]) -> Option<Extra> {
+    let (name, unit, of) = FOLLOWING;
+    let moved = tallies.iter().any(|t| of(t) > 0.0);
+    moved.then(|| Extra {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        value: tallies.iter().map(of).collect(),
+    })
 }
 
 /// What the disk was needed for, as far as it was.

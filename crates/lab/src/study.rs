@@ -18,12 +18,13 @@ use std::{
 };
 
 use piebald_os_model::kernel::ColorLimit;
+use piebald_policy::hvr::utility::UtilityError;
 use piebald_report::{Role, Study};
 use piebald_sim::{
     Case, CaseError, ColorSetup, CurveRequest, MapRequest, Model, NOT_KEPT, Outcome, ProgramSetup,
     Progress, SimError, Stay, Threads, Watch, mix,
 };
-use piebald_units::{CoreSet, Picos};
+use piebald_units::{ColorSet, CoreSet, Picos};
 use piebald_workload::{Program, Reader};
 use rayon::prelude::*;
 
@@ -32,6 +33,7 @@ use crate::{
     assemble::{MAP_BUCKETS, Results, assemble},
     boot::boot,
     colors,
+    divided::{self, Counted},
     drawn::{Repetition, share_of},
     failures::Failures,
     jobs::{Focus, Job, Phase, group_of, groups, jobs, members, narrow_last_level},
@@ -115,6 +117,8 @@ pub struct Lab<'a> {
     hooks: Hooks<'a>,
     model: &'a Model,
     meter: Meter<'a>,
+    /// Runs that policies divide by.
+    counted: Counted,
 }
 
 /// Runs a study.
@@ -195,6 +199,7 @@ impl<'a> Lab<'a> {
             hooks,
             model: hooks.model.unwrap_or(model),
             meter: Meter::new(scenario, inputs, jobs),
+            counted: Counted::default(),
         }
     }
 
@@ -242,7 +247,21 @@ impl<'a> Lab<'a> {
 
     fn run(&self, at: usize, job: Job) -> Result<Outcome, StudyError> {
         let report = |p: Progress| self.show(self.meter.add(at, p.refs));
-        self.simulate(job, &report, None)
+        let simulate = || self.simulate(job, &report, None);
+        match divided::request(self.scenario, &job) {
+            Some(_) => self.counted.get(job, simulate),
+            None => simulate(),
+        }
+    }
+
+    /// The colors of programs under a policy that divides by their misses.
+    fn shares(&self, job: Job, chosen: &[usize]) -> Result<Option<Vec<ColorSet>>, StudyError> {
+        let counted = |alone: Job| {
+            let simulate = || self.simulate(alone, &|_| {}, None);
+            self.counted.get(alone, simulate)
+        };
+        let no = |error: UtilityError| self.failure(job, CaseError::Kernel(error.to_string()));
+        divided::shares(self.scenario, (job, chosen), counted, no)
     }
 
     /// A run, with the misses of its first program at every number of colors if a request
@@ -266,9 +285,15 @@ impl<'a> Lab<'a> {
     /// # Errors
     /// The policy cannot be had on the machine.
     pub(crate) fn case(&self, job: Job, curve: Option<CurveRequest>) -> Result<Case, StudyError> {
+        let curve = curve.or_else(|| divided::request(self.scenario, &job));
+        let job = match job.phase {
+            Phase::Misses(_) => Job { policy: 0, ..job },
+            _ => job,
+        };
         let policy = &self.scenario.policies[job.policy];
         let draw = self.scenario.draw(job.repetition);
         let chosen = members(self.scenario, job.phase);
+        let shares = self.shares(job, &chosen)?;
         let held = colors::held(self.scenario, &chosen, job.policy);
         let boot = boot(self.scenario, policy, draw, held);
         let boot = boot.map_err(|problem| self.failure(job, CaseError::Kernel(problem)))?;
@@ -278,7 +303,10 @@ impl<'a> Lab<'a> {
         let programs = chosen
             .iter()
             .map(|p| self.program(*p, &job, (draw, &made[*p])));
-        let programs: Vec<ProgramSetup> = programs.collect();
+        let mut programs: Vec<ProgramSetup> = programs.collect();
+        for (program, own) in programs.iter_mut().zip(shares.into_iter().flatten()) {
+            program.colors = colors::lent(own);
+        }
         let before = (self.scenario.before.iter()).map(|entry| self.before(entry, &job, &made));
         let mut machine = self.scenario.machine.clone();
         if let Phase::Curve(_, ways) = job.phase {
@@ -314,7 +342,7 @@ impl<'a> Lab<'a> {
             .filter(|_| programs[at].is_dealt)
         {
             None => programs[at].cores,
-            Some(deal) if alone => draw.dealt(deal.cores.0, ("alone", 0), 0),
+            Some(deal) if alone => draw.dealt(deal.of_one(), ("alone", 0), 0),
             Some(deal) => {
                 let before = programs[..at].iter().filter(|entry| entry.is_dealt);
                 let number = deal.number.map_or(0, |number| number.0.0);

@@ -20,6 +20,8 @@ pub(crate) struct Tally {
     pub(crate) memory_bytes: f64,
     pub(crate) walks: f64,
     pub(crate) faults: f64,
+    /// Time of faults that move pages to the colours that HVR gives.
+    pub(crate) following_ps: f64,
     /// Mapped at the end; of regions, the mean by weight.
     pub(crate) pages: f64,
     pub(crate) huge_pages: f64,
@@ -108,6 +110,7 @@ impl Tally {
             (&mut self.memory_bytes, other.memory_bytes),
             (&mut self.walks, other.walks),
             (&mut self.faults, other.faults),
+            (&mut self.following_ps, other.following_ps),
             (&mut self.io_pages, other.io_pages),
             (&mut self.io_waits, other.io_waits),
             (&mut self.io_reads, other.io_reads),
@@ -175,6 +178,7 @@ impl From<&Region> for Tally {
             memory_bytes: c.memory_bytes() as f64,
             walks: c.walks as f64,
             faults: r.faults as f64,
+            following_ps: r.following.0 as f64,
             pages: r.pages as f64,
             huge_pages: r.huge_pages as f64,
             io_pages: r.io.pages as f64,

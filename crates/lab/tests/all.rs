@@ -19,3 +19,4 @@ mod sized_columns;
 mod study;
 mod timed;
 mod truth;
+mod uvp;

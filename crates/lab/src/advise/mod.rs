@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 use piebald_experiment::{Advise, Frames, Goal, PolicyColors};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use piebald_hw::{Machine, Options, spec::MachineSpec};
+use piebald_hw::{Machine, Options};
 use piebald_policy::color_map::ColorMap;
 use piebald_report::{Role, Study};
 use piebald_sim::Model;
-use piebald_units::{Color, ColorAsk, ColorSet, LINE_SHIFT};
+use piebald_units::{Color, ColorAsk, ColorSet};
 use rayon::prelude::*;
 
 use self::alone::Found;
@@ -32,6 +32,7 @@ use crate::{
     prepare::Prepared,
     scenario::{Policy, Scenario},
     study::{Hooks, StudyError, run_all},
+    utility::sample_shift,
 };
 
 /// Places of a color that are looked at, at least; more are not needed for an error of
@@ -195,7 +196,7 @@ impl<'a> Question<'a> {
             scenario,
             inputs,
             request,
-            sample_shift: sample_shift(&scenario.machine, &map),
+            sample_shift: sample_shift(&scenario.machine, map.colors(), MIN_PLACES),
             map,
             base,
             mix: Vec::new(),
@@ -348,14 +349,6 @@ fn owners(scenario: &Scenario) -> BTreeMap<String, PolicyColors> {
         .collect()
 }
 
-/// Which part of the sets is looked at.
-fn sample_shift(spec: &MachineSpec, map: &ColorMap) -> u32 {
-    let last = spec.last_level();
-    let sets = (last.size.0 >> LINE_SHIFT) / u64::from(last.ways.max(1));
-    let places = sets / u64::from(map.colors());
-    (places / MIN_PLACES).max(1).ilog2()
-}
-
 /// Runs of neighbouring colors, of these lengths.
 fn runs(lengths: &[u32]) -> Vec<ColorSet> {
     let mut next = 0u16;
@@ -395,7 +388,7 @@ mod tests {
         for name in presets::names() {
             let spec = presets::load(name).expect(name);
             let Ok(map) = color_map(&spec) else { continue };
-            let sample_shift = sample_shift(&spec, &map);
+            let sample_shift = sample_shift(&spec, map.colors(), MIN_PLACES);
             let options = Options {
                 shadow: Some(ShadowRequest {
                     cores: CoreSet::first(1),

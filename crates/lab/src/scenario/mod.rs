@@ -9,6 +9,7 @@ mod files;
 mod policies;
 mod programs;
 mod source;
+mod utility;
 
 use std::path::{Path, PathBuf};
 
@@ -225,6 +226,7 @@ impl Policy {
             Frames::PageColoring => "the colors of virtual pages",
             Frames::Rainbow => "colors owned by programs",
             Frames::Hvr => "colors by what programs are (HVR)",
+            Frames::Uvp => "colors by the misses of programs alone (UVP)",
         };
         let memory = match self.memory {
             MemoryState::Fresh => "fresh memory",
@@ -297,6 +299,7 @@ impl Scenario {
         // Colors are checked for programs and policies that exist.
         if problems.is_empty() {
             colors::check(&experiment, &machine, (&programs, &policies), &mut problems);
+            utility::check(&experiment, &machine, (&programs, &policies), &mut problems);
         }
         if !problems.is_empty() {
             return Err(document.refuse(problems));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use piebald_experiment::{
     self as experiment, BeforeInput as BeforeWritten, Binding, Deal, Experiment, Input as Written,
-    KeyPath, Problem, Program, Text,
+    KeyPath, Problem, Program,
 };
 use piebald_hw::{nearest::did_you_mean, spec::MachineSpec};
 use piebald_os_model::kernel::OnLimit;
@@ -27,10 +27,14 @@ pub(super) fn programs(
     let core = &machine.core;
     let threads = u32::from(core.sockets * core.per_socket * core.smt);
     let mut entries = Vec::new();
+    let deal = experiment.deal.as_ref();
+    let is_dealt = kept(dealt(deal, threads), problems).is_some();
     for (i, program) in experiment.program.iter().enumerate() {
         let at = KeyPath::of("program").item(i);
-        let deal = experiment.deal.as_ref();
-        let cores = kept(cores((program, deal), threads, &at), problems);
+        let cores = match deal.filter(|_| program.cores.0.is_empty()) {
+            Some(deal) => is_dealt.then_some(deal.cores.0),
+            None => kept(there(program.cores.0, threads, at.key("cores")), problems),
+        };
         let input = kept(input(program, folder, &at), problems);
         if let (Some(cores), Some(input)) = (cores, input) {
             entries.push(entry(program, cores, input));
@@ -39,19 +43,19 @@ pub(super) fn programs(
     entries
 }
 
-fn cores(
-    (program, deal): (&Program, Option<&Deal>),
-    threads: u32,
-    at: &KeyPath,
-) -> Result<CoreSet, Problem> {
-    let dealt = deal.filter(|_| program.cores.0.is_empty());
-    let (Text(cores), at) = match dealt {
-        Some(deal) => (deal.cores, KeyPath::of("deal")),
-        None => (program.cores, at.clone()),
-    };
+/// The hardware threads that are dealt out are there.
+fn dealt(deal: Option<&Deal>, threads: u32) -> Result<(), Problem> {
+    let Some(deal) = deal else { return Ok(()) };
+    let at = KeyPath::of("deal");
+    there(deal.cores.0, threads, at.key("cores"))?;
+    there(deal.of_one(), threads, at.key("alone")).map(|_| ())
+}
+
+/// These hardware threads, if the machine has them.
+fn there(cores: CoreSet, threads: u32, path: KeyPath) -> Result<CoreSet, Problem> {
     if cores.is_empty() || cores.bits() & !CoreSet::first(threads).bits() != 0 {
         let allowed = format!("cores of this machine, 0-{}", threads - 1);
-        return Err(Problem::refuse(at.key("cores"), cores, allowed));
+        return Err(Problem::refuse(path, cores, allowed));
     }
     Ok(cores)
 }

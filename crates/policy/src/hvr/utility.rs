@@ -238,6 +238,12 @@ impl Groups {
         1u32.wrapping_shl(self.len as u32)
     }
 
+    /// Whether a colour bit tells groups apart.
+    pub fn is_told_by(&self, bit: u8) -> bool {
+        let mut key = self.key.iter().take(usize::from(self.len));
+        key.any(|own| *own == bit)
+    }
+
     /// The group that a colour's pages lie in.
     pub fn group(&self, color: Color) -> u32 {
         let key = self.key.iter().take(usize::from(self.len));

@@ -8,6 +8,7 @@ use super::{
     drawn::Drawn,
     eval::{Axes, EXPERIMENT, Value},
     grid::{PROGRAM, name_of, table},
+    narrowed::{self, is_narrowed},
 };
 use crate::StandIn;
 
@@ -19,8 +20,10 @@ pub(super) fn axes(
 ) -> Result<Axes, String> {
     let mut axes = Axes::new();
     let tables = table(root.get("axis").cloned(), "axis")?;
+    let (narrowed, others): (Vec<_>, Vec<_>) =
+        (tables.into_iter()).partition(|(_, values)| is_narrowed(values));
     let (drawn, listed): (Vec<_>, Vec<_>) =
-        (tables.into_iter()).partition(|(_, values)| values.is_table());
+        (others.into_iter()).partition(|(_, values)| values.is_table());
     for (name, values) in listed {
         let place = format!("axis.{name}");
         if [PROGRAM, "policy", "run", EXPERIMENT].contains(&name.as_str()) {
@@ -58,6 +61,15 @@ pub(super) fn axes(
         })?;
         let values = list.values(&axes, mixes);
         axes.insert(name, values.map_err(|says| format!("{place}: {says}"))?);
+    }
+    // Until outcomes choose, such an axis may have all.
+    let all = narrowed::all(root)?;
+    for (name, _) in narrowed {
+        let values = all.get(&name).map(|one| one.of(&axes).cloned());
+        let values = values
+            .transpose()
+            .map_err(|says| format!("axis.{name}.{says}"))?;
+        axes.insert(name, values.unwrap_or_default());
     }
     if !stand_ins.is_empty() {
         axes.insert(PROGRAM.to_owned(), stand_ins.iter().map(stand_in).collect());

@@ -1,6 +1,6 @@
 //! What the runs of a row counted.
 
-use std::cell::Cell;
+use std::{cell::Cell, collections::HashMap};
 
 use piebald_lab::{extra_names, runs_of, scenario::Scenario};
 use piebald_report::{Metrics, ProgramResult, Sample, Study};
@@ -50,20 +50,13 @@ pub(super) type Ran = Result<Came, NoStudy>;
 
 /// An experiment of a row.
 pub(super) struct Its<'r, T> {
-    pub(super) experiment: &'r str,
-    pub(super) points: &'r [Point],
+    experiment: &'r str,
+    /// Its axes.
+    axes: Vec<&'r str>,
+    /// The place of each point, by the values of the axes.
+    places: HashMap<Vec<String>, usize>,
     /// In the order of the points.
-    pub(super) all: &'r [T],
-}
-
-impl<T> Clone for Its<'_, T> {
-    fn clone(&self) -> Self {
-        Self {
-            experiment: self.experiment,
-            points: self.points,
-            all: self.all,
-        }
-    }
+    all: &'r [T],
 }
 
 /// The runs of a row's experiments.
@@ -79,6 +72,28 @@ pub(super) struct Dry<'r> {
 }
 
 impl<'r, T> Its<'r, T> {
+    /// What there is of its points.
+    pub(super) fn new(experiment: &'r str, points: &'r [Point], all: &'r [T]) -> Self {
+        let axes = points.first().map_or(&[][..], |point| &point.at);
+        let named = |point: &Point| {
+            let names = point.at.iter().map(|(_, value)| value.text().ok());
+            names.collect::<Option<Vec<String>>>()
+        };
+        let places = (0..).zip(points);
+        Self {
+            experiment,
+            axes: axes.iter().map(|(axis, _)| axis.as_str()).collect(),
+            places: places
+                .filter_map(|(at, point)| Some((named(point)?, at)))
+                .collect(),
+            all,
+        }
+    }
+
+    pub(super) const fn all(&self) -> &'r [T] {
+        self.all
+    }
+
     /// The experiment that is chosen, or the first one, and its point.
     fn chosen(of: &[Self], chosen: &dyn Fn(&str) -> Option<String>) -> Valued<&'r T> {
         let its = match chosen(EXPERIMENT) {
@@ -91,38 +106,32 @@ impl<'r, T> Its<'r, T> {
             let names = names.join(", ");
             Fault::Wrong(format!("{EXPERIMENT} = \"{name}\": allowed: {names}"))
         })?;
-        let at = point(its.points, its.experiment, chosen)?;
+        let at = its.point(chosen)?;
         (its.all.get(at)).ok_or_else(|| Fault::Missing(format!("{} was not run", its.experiment)))
+    }
+}
+
+impl<T> Its<'_, T> {
+    /// The point that is chosen.
+    fn point(&self, chosen: &dyn Fn(&str) -> Option<String>) -> Valued<usize> {
+        if self.places.is_empty() {
+            let why = format!("{} was not run", self.experiment);
+            return Err(Fault::Missing(why));
+        }
+        let names: Option<Vec<String>> = self.axes.iter().map(|axis| chosen(axis)).collect();
+        let place = names.and_then(|names| self.places.get(&names));
+        place.copied().ok_or_else(|| {
+            Fault::Wrong(format!(
+                "experiment {}: choose a value for {}",
+                self.experiment,
+                self.axes.join(", ")
+            ))
+        })
     }
 }
 
 fn wrong<T>(says: String) -> Option<Valued<T>> {
     Some(Err(Fault::Wrong(says)))
-}
-
-/// The point that is chosen.
-fn point(
-    points: &[Point],
-    experiment: &str,
-    chosen: &dyn Fn(&str) -> Option<String>,
-) -> Valued<usize> {
-    let is_chosen = |point: &Point| {
-        let mut at = point.at.iter();
-        at.all(|(axis, value)| chosen(axis).is_some_and(|name| value.text() == Ok(name)))
-    };
-    points.iter().position(is_chosen).ok_or_else(|| {
-        let axes = points
-            .iter()
-            .flat_map(|p| &p.at)
-            .map(|(axis, _)| axis.as_str());
-        let mut axes: Vec<&str> = axes.collect();
-        axes.dedup();
-        axes.truncate(points.first().map_or(0, |p| p.at.len()));
-        Fault::Wrong(format!(
-            "experiment {experiment}: choose a value for {}",
-            axes.join(", ")
-        ))
-    })
 }
 
 /// The name that is chosen, or the only one.
@@ -131,13 +140,17 @@ fn only_or<'n>(
     chosen: Option<String>,
     mut names: impl Iterator<Item = &'n str> + Clone,
 ) -> Valued<String> {
-    let all = names.clone().collect::<Vec<_>>().join(", ");
+    let given = names.clone();
+    let all = || given.clone().collect::<Vec<_>>().join(", ");
     match chosen {
         Some(name) if names.any(|n| n == name) => Ok(name),
-        Some(name) => Err(Fault::Wrong(format!("{what} = \"{name}\": allowed: {all}"))),
+        Some(name) => Err(Fault::Wrong(format!(
+            "{what} = \"{name}\": allowed: {}",
+            all()
+        ))),
         None => match (names.next(), names.next()) {
             (Some(name), None) => Ok(name.to_owned()),
-            _ => Err(Fault::Wrong(format!("choose a {what}: allowed: {all}"))),
+            _ => Err(Fault::Wrong(format!("choose a {what}: allowed: {}", all()))),
         },
     }
 }

@@ -96,11 +96,11 @@ impl Drawn {
         }
         let from = self.from.iter().map(|part| part.values(axes));
         let from: Vec<Vec<Value>> = from.collect::<Result<_, _>>()?;
-        let mix = |number: &u64| self.mix(*number, &from);
-        taken.iter().map(mix).collect()
+        let mix = |(place, number): (usize, &u64)| self.mix((place, *number), &from);
+        (1..).zip(&taken).map(mix).collect()
     }
 
-    fn mix(&self, number: u64, from: &[Vec<Value>]) -> Result<Value, String> {
+    fn mix(&self, (place, number): (usize, u64), from: &[Vec<Value>]) -> Result<Value, String> {
         let mut members: Vec<Value> = Vec::new();
         for (part, (asked, from)) in self.from.iter().zip(from).enumerate() {
             let is_new = |value: &&Value| !members.contains(value);
@@ -121,6 +121,7 @@ impl Drawn {
         let columns = [
             ("name", Value::Text(number.to_string())),
             ("number", Value::Number(number as f64)),
+            ("place", Value::Number(place as f64)),
             ("list", Value::Text(self.draw.clone())),
             ("size", Value::Number(members.len() as f64)),
             ("member", Value::List(Arc::new(members))),

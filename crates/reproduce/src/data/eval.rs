@@ -132,6 +132,18 @@ impl Value {
         }
     }
 
+    /// Is this its text?
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        match self {
+            Self::Text(text) => text == name,
+            Self::Item(columns) => match columns.get("name") {
+                Some(Self::Text(own)) => own == name,
+                _ => false,
+            },
+            other => other.text().is_ok_and(|text| text == name),
+        }
+    }
+
     /// As text, as it chooses and is printed.
     pub(super) fn text(&self) -> Valued<String> {
         match self {
@@ -372,7 +384,7 @@ impl Eval<'_, '_> {
             };
         };
         let name = value.text()?;
-        let found = values.iter().find(|v| v.text().as_ref() == Ok(&name));
+        let found = values.iter().find(|v| v.is_called(&name));
         match (found, axis) {
             (Some(found), _) => Ok(found.clone()),
             // Programs of an experiment that are no stand-ins.
@@ -437,14 +449,9 @@ impl Eval<'_, '_> {
                     other => Value::Number(number(&other)?.abs()),
                 });
             }
-            ("at_least", [least, of]) => {
-                let least = self.number(least)?;
-                // What is unknown stays unknown.
-                let larger = |x: f64| if x < least { least } else { x };
-                return Ok(match self.value(of)? {
-                    Value::Sample(s) => Value::Sample(s.map(larger)),
-                    other => Value::Number(larger(number(&other)?)),
-                });
+            ("at_least" | "at_most", [bound, of]) => {
+                let bound = self.value(bound)?;
+                return bounded(what == "at_least", bound, self.value(of)?);
             }
             ("rounded", [digits, of]) => {
                 let digits = self.number(digits)?;
@@ -598,6 +605,36 @@ fn combine(two: Two, a: Value, b: Value) -> Valued<Value> {
                 Two::Less => Value::Is(a < b),
                 Two::More => Value::Is(a > b),
                 Two::And | Two::Or => return wrong("numbers are no statements"),
+            })
+        }
+    }
+}
+
+/// The larger or the smaller of a bound and a value, repetition by repetition.
+fn bounded(larger: bool, bound: Value, of: Value) -> Valued<Value> {
+    // What is unknown stays unknown.
+    let choose = |bound: f64, x: f64| {
+        let is_beyond = if larger { x < bound } else { x > bound };
+        if is_beyond || bound.is_nan() {
+            bound
+        } else {
+            x
+        }
+    };
+    match (bound, of) {
+        (Value::Sample(bound), Value::Sample(of)) => {
+            let unequal = || format!("{} repetitions beside {}", bound.n(), of.n());
+            found(bound.paired(&of, choose).ok_or_else(unequal))
+        }
+        (Value::Sample(bound), of) => {
+            let of = number(&of)?;
+            Ok(Value::Sample(bound.map(|bound| choose(bound, of))))
+        }
+        (bound, of) => {
+            let bound = number(&bound)?;
+            Ok(match of {
+                Value::Sample(of) => Value::Sample(of.map(|x| choose(bound, x))),
+                other => Value::Number(choose(bound, number(&other)?)),
             })
         }
     }

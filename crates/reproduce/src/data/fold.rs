@@ -28,6 +28,16 @@ pub(super) fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
                 _ => holds.any(|is| is),
             }))
         }
+        ("cases", [of]) => {
+            let all = numbers(of)?;
+            if all.is_empty() {
+                return Err(none());
+            }
+            if all.iter().any(|n| n.is_nan()) {
+                return unknown();
+            }
+            Ok(Value::Sample(Sample::new(all)))
+        }
         ("falls", [of]) => {
             let all = numbers(of)?;
             if all.iter().any(|n| n.is_nan()) {
@@ -77,7 +87,7 @@ pub(super) fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
         }
         _ => wrong(format!(
             "\"{what}\" of {} formulas over an axis: allowed: mean, min, max, sum, span, rise, falls, \
-             farthest, first, last, count, names, all, any of one, correlation of two",
+             farthest, first, last, count, names, all, any, cases of one, correlation of two",
             columns.len()
         )),
     }

@@ -12,6 +12,7 @@ use super::{
     axes::OVER,
     eval::{Axes, Chosen, Fault, Names, NoRuns, Value},
     formula::{Formula, Template},
+    narrowed::{self, AllNarrowed},
     requests::{is_replayed, limit, repetitions},
 };
 use crate::{Options, StandIn, programs::of_toml};
@@ -34,6 +35,8 @@ const MOST_POINTS: usize = 1000;
 /// The experiments of a form.
 pub(super) struct Grid {
     pub(super) axes: Axes,
+    /// Axes whose values outcomes choose; until they have, such an axis has all.
+    pub(super) narrowed: AllNarrowed,
     /// By their names, in the order of names.
     pub(super) experiments: BTreeMap<String, Vec<Point>>,
     /// Measured references of each run and those before, where an experiment says no others.
@@ -173,6 +176,15 @@ pub(super) fn name_of(item: &Toml) -> Option<&str> {
 }
 
 impl Grid {
+    /// Has each of its axes the value that it has at this point?
+    pub(super) fn is_chosen(&self, point: &Point) -> bool {
+        let mut narrowed = point.at.iter();
+        narrowed.all(|(axis, value)| {
+            let is_narrowed = self.narrowed.contains_key(axis);
+            !is_narrowed || self.axes.get(axis).is_none_or(|all| all.contains(value))
+        })
+    }
+
     /// The experiments of a grid's tables that are wanted.
     ///
     /// # Errors
@@ -189,6 +201,7 @@ impl Grid {
         choose(&mut asked, options, &[], "default")?;
         let lengths = |key| Ok::<_, String>(refs(&asked, key, "default")?.unwrap_or(0));
         let mut grid = Self {
+            narrowed: narrowed::all(root)?,
             experiments: BTreeMap::new(),
             budget_refs: lengths("budget_refs")?,
             warmup_refs: lengths("warmup_refs")?,

@@ -8,9 +8,11 @@ mod eval;
 mod fold;
 mod formula;
 mod grid;
+mod narrowed;
 mod replays;
 mod requests;
 mod rows;
+mod run;
 mod shown;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,8 @@ mod tests_drawn;
 mod tests_formulas;
 #[cfg(test)]
 mod tests_missing;
+#[cfg(test)]
+mod tests_narrowed;
 #[cfg(test)]
 mod tests_replays;
 #[cfg(test)]
@@ -43,15 +47,14 @@ use self::{
     cells::{Dry, Its, Ran, Runs},
     eval::{Chosen, Names, Value},
     grid::{Grid, Point},
-    replays::{Came, Planned, Replayed},
+    replays::Planned,
     rows::{RowFile, Rows},
 };
 use crate::{
     Hooks, Options, ReproduceError, StandIn, Wanted, Written,
-    experiment::{Bench, NoStudy},
+    experiment::Bench,
     paper::{Paper, Whole},
     programs::of_toml,
-    replayed::Asked,
     stand_ins,
 };
 
@@ -118,11 +121,11 @@ type AllRan = BTreeMap<String, Vec<Ran>>;
 /// What there is of an experiment's points.
 fn its<'r, T>(all: &'r BTreeMap<String, Vec<T>>, made: &'r Made, name: &'r str) -> Its<'r, T> {
     let points = made.grid.experiments.get(name);
-    Its {
-        experiment: name,
-        points: points.map_or(&[][..], Vec::as_slice),
-        all: all.get(name).map_or(&[][..], Vec::as_slice),
-    }
+    Its::new(
+        name,
+        points.map_or(&[][..], Vec::as_slice),
+        all.get(name).map_or(&[][..], Vec::as_slice),
+    )
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -224,7 +227,7 @@ impl DataPaper {
     /// What can be seen without a run to be wrong: each formula is evaluated over made numbers.
     fn check(&self, options: &Options) -> Result<(), ReproduceError> {
         // Only the headers of recordings would be read.
-        let made = self.make(options, &|_| Ok("stand-in.pbr".to_owned()))?;
+        let made = self.make(options, &|_| true, &|_| Ok("stand-in.pbr".to_owned()))?;
         let has = |name: &str| made.grid.experiments.contains_key(name);
         let in_rows = |says: String| self.error(ROWS, &says);
         self.rows.check(&has).map_err(in_rows)?;
@@ -259,14 +262,25 @@ impl DataPaper {
             });
             drawn.map_err(|says| in_rows(format!("figure \"{}\": {says}", figure.name)))?;
         }
+        for (name, axis) in &made.grid.narrowed {
+            let chosen = self.over(
+                &made,
+                &run::needs(&made, name),
+                &eval::Lets::new(),
+                None,
+                |names| axis.chosen(names).map_err(|fault| fault.says().to_owned()),
+            );
+            chosen.map_err(|says| self.error(GRID, &format!("axis.{name}: {says}")))?;
+        }
         let conditions = self.conditions(&made, (&BTreeSet::new(), 0), &[]);
         conditions.map(|_| ()).map_err(in_rows)
     }
 
-    /// The experiments of a form, and the scenarios of those whose programs are recorded.
+    /// The experiments of a form that are wanted, and the scenarios of those whose programs are recorded.
     fn make(
         &self,
         options: &Options,
+        wanted: &dyn Fn(&str) -> bool,
         recording: &grid::Recordings<'_>,
     ) -> Result<Made, ReproduceError> {
         let in_grid = |says: String| self.error(GRID, &says);
@@ -274,23 +288,22 @@ impl DataPaper {
         let axes = axes::axes(&root, &self.stand_ins, options.mixes).map_err(in_grid)?;
         let known = self.known_in(options).map_err(in_grid)?;
         let given = (&known, &self.stand_ins[..], &*self.folder);
-        let grid = Grid::new((&root, &|_| true), axes, options, given, recording);
+        let grid = Grid::new((&root, wanted), axes, options, given, recording);
         let grid = grid.map_err(in_grid)?;
         let mut planned = BTreeMap::new();
         let mut missing = BTreeSet::new();
         for (name, points) in &grid.experiments {
-            let plan = |point: &Point| match &point.text {
-                Ok(text) => {
-                    let read = Planned::of(point, text, &self.folder.join(GRID));
-                    let told = |says| in_grid(format!("experiment.{}: {says}", point.name));
-                    read.map(Some).map_err(told)
-                }
-                Err(why) => {
-                    missing.extend(why.split("; ").map(str::to_owned));
-                    Ok(None)
-                }
+            let lacks = points.iter().filter_map(|point| point.text.as_ref().err());
+            missing.extend(lacks.flat_map(|why| why.split("; ")).map(str::to_owned));
+            let path = self.folder.join(GRID);
+            let plan = |point: &Point| {
+                let text = point.text.as_ref().ok();
+                let read = text.map(|text| Planned::of(point, text, &path)).transpose();
+                read.map_err(|says| in_grid(format!("experiment.{}: {says}", point.name)))
             };
-            let read: Result<Vec<_>, _> = points.iter().map(plan).collect();
+            // The first of several that are wrong is told, whichever was read first.
+            let read: Vec<Result<_, _>> = points.par_iter().map(plan).collect();
+            let read: Result<Vec<_>, _> = read.into_iter().collect();
             planned.insert(name.clone(), read?);
         }
         Ok(Made {
@@ -313,10 +326,10 @@ impl DataPaper {
             .iter()
             .map(|name| its(&made.planned, made, name));
         let planned: Vec<Its<'_, Option<Planned>>> = planned.collect();
-        let all_planned = || planned.iter().flat_map(|its| its.all).flatten();
+        let all_planned = || planned.iter().flat_map(|its| its.all()).flatten();
         let studies = all_planned().filter_map(Planned::study);
-        let levels: BTreeSet<String> = studies.flat_map(levels_of).collect();
-        let levels: Vec<String> = levels.into_iter().collect();
+        // Only what is not run is asked for the levels that it would have.
+        let levels = levels_of(studies.filter(|_| runs.is_none()));
         let ran = runs.map(|runs| {
             let ran = experiments.iter().map(|name| its(runs, made, name));
             Runs(ran.collect())
@@ -330,7 +343,7 @@ impl DataPaper {
             }
         }
         let dry = Dry {
-            of: planned.clone(),
+            of: planned,
             levels: &levels,
             asked: Cell::new(0),
         };
@@ -465,7 +478,16 @@ impl DataPaper {
             .flat_map(|row| &row.experiment)
             .map(String::as_str)
             .collect();
-        let recordings = self.record(&names, options, hooks)?;
+        let root = grid::of_form(&self.grid, options.quick);
+        let narrowed = root.and_then(|root| narrowed::all(&root));
+        let narrowed = narrowed.map_err(|says| self.error(GRID, &says))?;
+        // Those of the rows, and those that decide where these are run.
+        let needed = narrowed.values().flat_map(|axis| &axis.after);
+        let needed: BTreeSet<&str> = needed
+            .map(String::as_str)
+            .chain(names.iter().copied())
+            .collect();
+        let recordings = self.record(&needed, options, hooks)?;
         let recording = |program: &StandIn| match recordings.get(program.name.as_str()) {
             Some(Ok(path)) => std::path::absolute(path)
                 .map(|path| path.display().to_string())
@@ -474,14 +496,12 @@ impl DataPaper {
             // No row that is wanted has it.
             None => Ok("not-wanted.pbr".to_owned()),
         };
-        let made = self.make(options, &recording)?;
+        let mut made = self.make(options, &|name| needed.contains(name), &recording)?;
         let mut runs = AllRan::new();
         let in_rows = |says: String| self.error(ROWS, &says).to_string();
         for row in &wanted {
             for name in &row.experiment {
-                if !runs.contains_key(name) {
-                    runs.insert(name.clone(), self.run(bench, &made, name));
-                }
+                self.run_once(bench, &mut made, &mut runs, name);
             }
             let filled = self.over(&made, &row.experiment, &row.lets, Some(&runs), |names| {
                 row.fill(names)
@@ -574,97 +594,6 @@ impl DataPaper {
             .collect())
     }
 
-    /// The runs of an experiment, in the order of its points.
-    fn run(&self, bench: &Bench<'_>, made: &Made, experiment: &str) -> Vec<Ran> {
-        let points = made.grid.experiments.get(experiment);
-        let points = points.map_or(&[][..], Vec::as_slice);
-        let not_recorded = |why: &str| {
-            let by = self.rows.inputs_by.as_ref();
-            let by = by.map_or_else(String::new, |by| format!(" ({by} makes what they need)"));
-            NoStudy::NotRun(format!("not recorded{by}: {why}"))
-        };
-        let planned = its(&made.planned, made, experiment).all;
-        let path = self.folder.join(GRID);
-        let run = |(name, text, planned): (&str, &Result<String, String>, &Option<Planned>)| {
-            match (text, planned) {
-                (Err(_), _) | (_, None) => Some(Err(not_recorded(&made.missing.join("; ")))),
-                (Ok(text), Some(Planned::Study(scenario))) => {
-                    // Files are written down whether or not their recordings are there.
-                    let lacks = self.not_there(&scenario.inputs());
-                    if let Some(why) = lacks.filter(|_| bench.written.is_none()) {
-                        return Some(Err(NoStudy::NotRun(why)));
-                    }
-                    let study = bench.run(name, text, &path);
-                    Some(study.map(|study| Came::Study(Box::new(study))))
-                }
-                (Ok(_), Some(Planned::Replay(_))) => None,
-            }
-        };
-        let all = points.iter().zip(planned);
-        let all: Vec<_> =
-            (all.map(|(point, planned)| (&*point.name, &point.text, planned))).collect();
-        let mut ran: Vec<Option<Ran>> = if bench.written.is_some() {
-            all.into_iter().map(run).collect()
-        } else {
-            all.into_par_iter().with_max_len(1).map(run).collect()
-        };
-        self.replays(bench, experiment, (points, planned), &mut ran);
-        ran.into_iter().flatten().collect()
-    }
-
-    /// Runs the points that are replayed, all side by side.
-    fn replays(
-        &self,
-        bench: &Bench<'_>,
-        experiment: &str,
-        (points, planned): (&[Point], &[Option<Planned>]),
-        ran: &mut [Option<Ran>],
-    ) {
-        let mut asked = Vec::new();
-        let mut policies = Vec::new();
-        let mut places = Vec::new();
-        for (i, (point, planned)) in points.iter().zip(planned).enumerate() {
-            let replayed = planned.as_ref().and_then(Planned::replayed);
-            let (Some(replayed), Ok(text)) = (replayed, &point.text) else {
-                continue;
-            };
-            // Files are written down whether or not their traces are there.
-            if let Some(why) = self.lacks(replayed).filter(|_| bench.written.is_none()) {
-                ran[i] = Some(Err(NoStudy::NotRun(why)));
-                continue;
-            }
-            let one = Asked {
-                name: point.name.clone(),
-                text: text.clone(),
-                request: replayed.request.clone(),
-                repetitions: replayed.repetitions,
-            };
-            if replayed.is_run {
-                asked.push(one);
-                policies.push(replayed.policies.clone());
-                places.push(i);
-            } else {
-                ran[i] = Some(bench.counted(&one).map(Came::Counts));
-            }
-        }
-        let done = bench.replays(experiment, &asked);
-        for ((i, policies), replays) in places.into_iter().zip(policies).zip(done) {
-            ran[i] = Some(replays.map(|replays| Came::Replays { policies, replays }));
-        }
-    }
-
-    /// A file of a replay that is not there.
-    fn lacks(&self, replayed: &Replayed) -> Option<String> {
-        self.not_there(&replayed.request.files())
-    }
-
-    fn not_there(&self, files: &[PathBuf]) -> Option<String> {
-        let file = files.iter().find(|file| !file.is_file())?;
-        let by = self.rows.inputs_by.as_ref();
-        let by = by.map_or_else(String::new, |by| format!("; {by} makes it"));
-        Some(format!("{} is not there{by}", file.display()))
-    }
-
     /// What formulas of a grid know.
     fn known_in(&self, options: &Options) -> Result<Known, String> {
         let folder = std::path::absolute(&options.inputs).or_else(|e| {
@@ -681,8 +610,15 @@ impl DataPaper {
     }
 }
 
-/// Names of the levels of a scenario's caches, as results have them.
-fn levels_of(scenario: &Scenario) -> Vec<String> {
-    Machine::new(&scenario.machine, &Parts::default())
-        .map_or_else(|_| Vec::new(), |machine| machine.level_names().to_vec())
+/// Names of the levels of scenarios' caches, as results have them.
+fn levels_of<'s>(scenarios: impl Iterator<Item = &'s Scenario>) -> Vec<String> {
+    let mut machines = BTreeMap::new();
+    for scenario in scenarios {
+        let caches = format!("{:?}", scenario.machine.cache);
+        machines.entry(caches).or_insert(&scenario.machine);
+    }
+    let made = machines.into_values();
+    let made = made.filter_map(|spec| Machine::new(spec, &Parts::default()).ok());
+    let levels: BTreeSet<String> = made.flat_map(|m| m.level_names().to_vec()).collect();
+    levels.into_iter().collect()
 }

@@ -205,6 +205,7 @@ impl FigureFile {
                 });
             }
         }
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
         Ok(Curve {
             name: known(names.text(&curve.name, chosen))?.unwrap_or_default(),
             dashed: curve.dashed,

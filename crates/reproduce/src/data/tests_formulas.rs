@@ -72,6 +72,13 @@ fn formulas_come_to_what_arithmetic_by_hand_does() {
         ("at_least(30, k)", 30.0),
         // 0, 1 and 5 repetition by repetition.
         ("at_least(2, x).mean", 3.0),
+        ("at_least(x, 2).mean", 3.0),
+        ("at_most(3, k)", 3.0),
+        ("at_most(2, x).mean", 1.0),
+        ("at_most(2 - x, x).mean", -1.0 / 1.5),
+        ("at_least(2 - x, x).mean", 8.0 / 3.0),
+        ("cases(size: size).mean", 2.5),
+        ("cases(size: size).half > 0", 1.0),
         ("mean(size: size)", 2.5),
         ("sum(size where size > 1: size)", 9.0),
         ("max(size: size) - min(size: size)", 3.0),

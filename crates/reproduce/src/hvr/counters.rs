@@ -140,7 +140,6 @@ mod tests {
             faults: 0.0,
             moving: 0.0,
             lines,
-            pages: 0.0,
         };
         Ran {
             did: vec![did],

@@ -10,9 +10,9 @@ use std::{
 };
 
 use piebald_hw::spec::MachineSpec;
-use piebald_lab::colors::vertical_map;
+use piebald_lab::{colors::vertical_map, utility::curve};
 use piebald_os_model::kernel::OnLimit;
-use piebald_policy::hvr::{Class, Config};
+use piebald_policy::hvr::Class;
 use piebald_report::Sample;
 use piebald_sim::{Boot, Case, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, Region, Stay};
 use piebald_store::Store;
@@ -21,8 +21,8 @@ use rayon::prelude::*;
 
 use super::{
     programs::{Program, Ready},
-    today, utility,
-    ways::{Way, frames},
+    today,
+    ways::{Way, divided, frames},
 };
 use crate::{
     experiment::{draw, machine_seed, outcome, share_of, unless_stopped},
@@ -114,8 +114,6 @@ pub(super) struct Did {
     pub moving: f64,
     /// Lines read from memory for 1000 instructions, by demands and prefetches.
     pub lines: f64,
-    /// Pages that it had at the end.
-    pub pages: f64,
 }
 
 /// What a run gave.
@@ -259,36 +257,22 @@ impl Bench<'_> {
         Ok((0..self.repetitions as usize).map(sum).collect())
     }
 
-    /// The weighted speedup that it would have if each program went on at its speed in the time that
-    /// went to moving its pages, and the largest share of a program's time that did.
-    pub(super) fn without_moves(&self, mix: &Mix, way: Way) -> Result<[f64; 2], String> {
+    /// The weighted speedup that it would have in the first repetition if each program went on at its speed in
+    /// the time that went to moving its pages.
+    fn without_moves(&self, mix: &Mix, way: Way) -> Result<f64, String> {
         let relative = self.relative(mix, way)?;
         let ran = self.known(&(way, mix.clone(), 0))?;
         let each = relative.iter().zip(&ran.did);
-        Ok(each.fold([0.0, 0.0], |[sum, most], (speed, did)| {
+        Ok(each.fold(0.0, |sum, (speed, did)| {
             let speed = speed.values.first().copied().unwrap_or(f64::NAN);
-            [sum + speed / (1.0 - did.moving), did.moving.max(most)]
+            sum + speed / (1.0 - did.moving)
         }))
     }
 
-    /// Gain of UVP over Linux in percent, if once in so many picoseconds it moved what lies between
-    /// equal parts, where it starts, and its division (footnote 2 of the paper), at what a page's
-    /// move takes.
-    pub(super) fn uvp_charged(&self, mix: &Mix, every_ps: f64) -> Found {
-        let relative = self.relative(mix, Way::Uvp)?;
-        let mut sums = Vec::new();
-        for repetition in 0..self.repetitions {
-            let own = self.divided(mix, repetition)?;
-            let ran = self.known(&(Way::Uvp, mix.clone(), repetition))?;
-            let each = relative.iter().zip(&ran.did).zip(&own);
-            sums.push(each.fold(0.0, |sum, ((speed, did), (own, _))| {
-                let moved = did.pages * utility::moved(own.len(), mix.members.len());
-                let left = 1.0 - moved * Config::PAPER.move_cost.0 as f64 / every_ps;
-                sum + speed.values[repetition as usize] * left.max(0.0)
-            }));
-        }
-        let linux = self.weighted(mix, Way::Linux)?;
-        crate::row::change(&linux, &Sample::new(sums))
+    /// Gain of a way over Linux without the time of moves, in percent.
+    pub(super) fn free_gain(&self, mix: &Mix, way: Way) -> Result<f64, String> {
+        let linux = self.without_moves(mix, Way::Linux)?;
+        Ok(100.0 * (self.without_moves(mix, way)? / linux - 1.0))
     }
 
     /// Share of the first program's accesses to memory that found their row open; NaN without any.
@@ -367,7 +351,7 @@ impl Bench<'_> {
         let is_curve = self.curves && mix.members.len() == 1 && !is_threaded;
         let boot = Boot::new(frames, Some(draw(seed, "memory", 0)));
         let outcome = self.outcome(&Case {
-            curve: is_curve.then(utility::request),
+            curve: is_curve.then(|| divided().request(self.spec)),
             ..Case::new(self.spec, boot, setups, machine_seed(seed))
         })?;
         let cycle_ps = 1e12 / self.spec.core.clock.0 as f64;
@@ -383,18 +367,13 @@ impl Bench<'_> {
                 faults: 1000.0 * r.faults as f64 / r.refs as f64,
                 moving: r.following.0 as f64 / r.time.0 as f64,
                 lines: per_mille(r, c.memory_reads + c.prefetch_reads),
-                pages: r.pages as f64,
             }
         });
         let parts = outcome.hvr.last().map(|event| &event.programs);
         let parts = parts.into_iter().flatten();
         Ok(Ran {
             did: did.collect(),
-            curve: outcome
-                .programs
-                .first()
-                .map(utility::curve)
-                .unwrap_or_default(),
+            curve: outcome.programs.first().map(curve).unwrap_or_default(),
             parts: parts.map(|(_, class, own)| (*class, own.clone())).collect(),
         })
     }
@@ -419,7 +398,8 @@ impl Bench<'_> {
             let key = (Way::Linux, Mix::alone(*m), repetition);
             Ok(self.known(&key)?.curve)
         });
-        let own = utility::divided(&alone.collect::<Result<Vec<_>, String>>()?)?;
+        let own = divided().divided(&alone.collect::<Result<Vec<_>, String>>()?);
+        let own = own.map_err(|e| e.to_string())?;
         Ok(own.into_iter().map(|own| (own, false)).collect())
     }
 

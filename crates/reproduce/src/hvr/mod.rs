@@ -17,7 +17,6 @@ mod counters;
 mod fit;
 mod form;
 mod mixes;
-mod moves;
 mod online;
 mod pairs;
 mod programs;
@@ -26,7 +25,6 @@ mod rules;
 mod tlb;
 mod today;
 mod told;
-mod utility;
 mod watched;
 mod ways;
 mod windows;
@@ -57,7 +55,7 @@ pub(crate) const MIXES: u64 = rows::LIST;
 
 type Give = fn(&Runs<'_>) -> Given;
 
-const STAGES: [Stage<Give>; 9] = [
+const STAGES: [Stage<Give>; 7] = [
     (
         &[
             ("H-4", "Figure 6: hot pages", TargetKind::H),
@@ -71,18 +69,6 @@ const STAGES: [Stage<Give>; 9] = [
             ("H-19", "Section 4.3: WPD and row hits", TargetKind::S),
         ],
         watched::alone,
-    ),
-    (
-        &[
-            ("H-1", "Figure 3: cache-only and bank-only", TargetKind::S),
-            ("H-2", "Figure 4: vertical partitioning", TargetKind::H),
-            ("H-13", "Abstract: HVR's largest lead", TargetKind::H),
-        ],
-        rows::horizontal_and_vertical,
-    ),
-    (
-        &[("H-12", "Figure 17: SVP, UVP and HVR", TargetKind::H)],
-        rows::frameworks,
     ),
     (
         &[("H-20", "Section 7.3.1: workload 22'", TargetKind::H)],

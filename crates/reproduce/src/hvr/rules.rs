@@ -7,7 +7,6 @@ use super::{
     Given,
     by_rule::{self, Gained},
     mixes::Mix,
-    moves,
     rows::Runs,
     told::tell,
     ways::Way,
@@ -85,7 +84,7 @@ const SHOWN: [&str; 8] = [
     "HVR",
 ];
 
-/// What a mix is shown with: the policies, and what other rows run.
+/// What a mix is shown with: the policies, and frameworks.
 fn shown(mix: &Mix) -> [Way; SHOWN.len()] {
     let [cache, bank, a, b, c] = PARTITIONED.map(|p| way(p, mix));
     [cache, bank, a, b, c, Way::Uvp, Way::Coalescing, Way::Hvr]
@@ -184,7 +183,7 @@ pub(super) fn rules(runs: &Runs<'_>) -> Given {
     let gain = |mix: &Mix, way: Way| -> Result<f64, String> {
         Ok(runs.bench.gain(mix, way, Way::Linux)?.mean)
     };
-    let without = |mix: &Mix, way: Way| moves::gain(runs, mix, way, Way::Linux);
+    let without = |mix: &Mix, way: Way| runs.bench.free_gain(mix, way);
     let mut tallies = Tallies::default();
     // The same without the time of moves, for a look.
     let mut free = Tallies::default();
@@ -193,7 +192,7 @@ pub(super) fn rules(runs: &Runs<'_>) -> Given {
         let counts = counts(runs, mix);
         let ways = PARTITIONED.map(|p| way(p, mix));
         let mut all = ways.to_vec();
-        all.extend([Way::Linux, Way::Coalescing]);
+        all.extend([Way::Linux, Way::Coalescing, Way::Uvp, Way::Hvr]);
         runs.bench.prepare(std::slice::from_ref(mix), &all);
         let gains = tally(mix, counts, gain, &mut tallies)?;
         tally(mix, counts, without, &mut free)?;

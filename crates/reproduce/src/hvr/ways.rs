@@ -1,12 +1,13 @@
 //! What mixes can be run under, and the frames and colours of each way.
 
+use piebald_lab::utility::Utility;
 use piebald_policy::{
     color_map::{BitClass, ColorMap},
     hvr::{Config, Framework, Policy},
 };
 use piebald_sim::{FrameRule, Managed};
 
-use super::{today::Cut, utility};
+use super::today::Cut;
 
 /// What a mix is run under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,7 +48,7 @@ pub(super) fn frames(way: Way) -> FrameRule {
             (Framework::Fixed(Policy::CacheOnly), colors(&[16, 17, 18]))
         }
         Way::Fixed(policy) => (Framework::Fixed(policy), colors(&[16])),
-        Way::Uvp => return FrameRule::Owned(utility::map()),
+        Way::Uvp => return FrameRule::Owned(divided().map().clone()),
         Way::Svp => (Framework::Static, colors(&[16])),
         Way::Coalescing => (Framework::Coalescing, colors(&[16])),
         Way::Hvr => (Framework::Hvr, colors(&[16])),
@@ -60,6 +61,21 @@ pub(super) fn frames(way: Way) -> FrameRule {
         },
         sysmon: None,
     }))
+}
+
+/// What UVP divides: by the bits that tell parts of the paper's cache apart.
+pub(super) fn divided() -> Utility {
+    let bits = [14, 15, 16, 17, 18].map(|bit: u8| {
+        let both = bit < 16;
+        let class = if both {
+            BitClass::Both
+        } else {
+            BitClass::Cache
+        };
+        (1u64 << (bit - 12), class)
+    });
+    // Distinct single bits are independent.
+    Utility::of(ColorMap::from_masks(&bits).unwrap_or(ColorMap::PLAIN))
 }
 
 /// The paper's bits, with these of the cache alone (Figure 2 and section 6).

@@ -1,0 +1,105 @@
+//! Axes of the values of another axis that outcomes choose.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::{Table, Value as Toml};
+
+use super::{
+    eval::{Axes, Chosen, Names, Value, Valued, number},
+    formula::Formula,
+    grid::table,
+};
+
+/// The key by which such an axis is told from one that is drawn.
+const OF: &str = "of";
+
+/// Some values of an axis.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Narrowed {
+    /// Of this axis.
+    of: String,
+    /// Experiments, and other such axes, that its formulas need.
+    pub(super) after: Vec<String>,
+    /// Those for which this holds. Default: all.
+    when: Option<Formula>,
+    /// By this number, the least first; those of the same number stay in their order.
+    by: Option<Formula>,
+    /// The first so many. Default: all.
+    take: Option<usize>,
+}
+
+/// Such axes, by their names.
+pub(super) type AllNarrowed = BTreeMap<String, Narrowed>;
+
+/// Is it such an axis?
+pub(super) fn is_narrowed(values: &Toml) -> bool {
+    values.get(OF).is_some()
+}
+
+/// The axes of a grid whose values outcomes choose.
+///
+/// # Errors
+/// What is wrong with one.
+pub(super) fn all(root: &Table) -> Result<AllNarrowed, String> {
+    let tables = table(root.get("axis").cloned(), "axis")?;
+    let experiments = table(root.get("experiment").cloned(), "experiment")?;
+    let mut all = AllNarrowed::new();
+    for (name, values) in tables.into_iter().filter(|(_, values)| is_narrowed(values)) {
+        let told = |e: toml::de::Error| format!("axis.{name}: {}", e.message());
+        let one: Narrowed = values.try_into().map_err(told)?;
+        all.insert(name, one);
+    }
+    for (name, one) in &all {
+        let is_known = |after: &&String| {
+            experiments.contains_key(*after) || all.get(*after).is_some_and(|_| *after != name)
+        };
+        if let Some(unknown) = one.after.iter().find(|after| !is_known(after)) {
+            return Err(format!(
+                "axis.{name}.after: \"{unknown}\": allowed: experiments, and other axes with of"
+            ));
+        }
+        if rests_on_itself(&all, name, one, 0) {
+            return Err(format!("axis.{name}.after: the axis follows from itself"));
+        }
+    }
+    Ok(all)
+}
+
+fn rests_on_itself(all: &AllNarrowed, name: &str, one: &Narrowed, depth: usize) -> bool {
+    let others = one.after.iter().filter(|after| all.contains_key(*after));
+    depth > all.len()
+        || others.into_iter().any(|after| {
+            let other = all.get(after);
+            after == name || other.is_some_and(|o| rests_on_itself(all, name, o, depth + 1))
+        })
+}
+
+impl Narrowed {
+    /// All values that it may have.
+    ///
+    /// # Errors
+    /// There is no such axis.
+    pub(super) fn of<'a>(&self, axes: &'a Axes) -> Result<&'a Vec<Value>, String> {
+        axes.get(&self.of).ok_or_else(|| {
+            let names: Vec<&str> = axes.keys().map(String::as_str).collect();
+            let names = names.join(", ");
+            format!("{OF} = \"{}\": allowed: {names}", self.of)
+        })
+    }
+
+    /// The values that it has by what was counted.
+    pub(super) fn chosen(&self, names: &Names<'_>) -> Valued<Vec<Value>> {
+        let axis = std::slice::from_ref(&self.of);
+        let mut values: Vec<(f64, Value)> = Vec::new();
+        for chosen in names.each(axis, self.when.as_ref(), &Chosen::new())? {
+            let by = self.by.as_ref().map(|by| names.value(by, &chosen));
+            let by = by.transpose()?.map_or(Ok(0.0), |by| number(&by))?;
+            values.extend(chosen.into_iter().map(|(_, value)| (by, value)));
+        }
+        values.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        values.truncate(self.take.unwrap_or(usize::MAX));
+        Ok(values.into_iter().map(|(_, value)| value).collect())
+    }
+}
