@@ -4,6 +4,8 @@
 //! different samples belong together by position: value *i* comes from
 //! repetition *i*, which redraws the same accidents for every phase and policy.
 
+use std::sync::OnceLock;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -163,6 +165,16 @@ fn variance(values: &[f64], mean: f64) -> Option<f64> {
 /// The 97.5 % quantile of Student's t, so that +- it covers 95 %. `freedom` is
 /// at least 1, not necessarily whole (Welch); NaN below 0.
 pub(crate) fn t_quantile_975(freedom: f64) -> f64 {
+    /// Those of few repetitions, which are asked for again and again.
+    static OF_FEW: [OnceLock<f64>; 64] = [const { OnceLock::new() }; 64];
+    let is_whole = freedom >= 1.0 && freedom.fract() == 0.0;
+    match OF_FEW.get(freedom as usize).filter(|_| is_whole) {
+        Some(known) => *known.get_or_init(|| quantile_975(freedom)),
+        None => quantile_975(freedom),
+    }
+}
+
+fn quantile_975(freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::NAN, |t| t.inverse_cdf(0.975))
 }
 
