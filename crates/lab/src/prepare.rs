@@ -38,7 +38,8 @@ pub struct Prepared {
     pub program: Arc<dyn Program>,
     /// How it is made for the other repetitions, if it draws anew in each.
     pub redraw: Option<Redraw>,
-    /// Its first references, which only bring in the pages that it had when it was recorded.
+    /// Its first references, which only bring in the pages that it had when it was recorded; or those of its set-up, if it
+    /// is met behind that. In the first repetition.
     pub prime: u64,
     /// References before the measured part.
     pub warmup: u64,
@@ -80,6 +81,16 @@ impl Prepared {
             None => return self.program.clone(),
         };
         own(program, self.own_files)
+    }
+
+    /// References that come before it is met in a repetition: which only bring in its pages, or those of its set-up, whose length
+    /// may be drawn.
+    pub(crate) fn prime_in(&self, repetition: u32, program: &dyn Program) -> Result<u64, String> {
+        if self.stays && self.redraw.is_some() && repetition > 0 {
+            met::set_up(program)
+        } else {
+            Ok(self.prime)
+        }
     }
 
     /// The same as it goes on in a run.
@@ -497,4 +508,27 @@ fn parts(
     let usable = refs - refs / 100;
     let warmup = (usable / 5).min(asked.warmup);
     (warmup, (usable - warmup).min(asked.budget))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_up_whose_length_is_drawn_is_passed_over_whole_in_each_repetition() {
+        let text = "schema = 2\nseed = 1\nrepetitions = 3\nbudget_refs = \"1k\"\nwarmup_refs = \"1k\"\n\
+                    [machine]\npreset = \"w3540\"\n[[program]]\nname = \"join\"\nbuiltin = \"hashjoin:64KiB\"\n\
+                    cores = \"0\"\nredraw = true\nenter = \"50%\"\n";
+        let scenario = Scenario::parse(text, Path::new("s.toml")).expect("a scenario");
+        let recorder = |_: &[String], _: u64| Err(String::new());
+        let prepared = prepare(&scenario, &recorder).expect("prepared").remove(0);
+        let mut lengths = Vec::new();
+        for repetition in 0..3 {
+            let program = prepared.in_repetition(repetition, scenario.draw(repetition));
+            let set_up = met::set_up(&*program).expect("a mark");
+            assert_eq!(prepared.prime_in(repetition, &*program), Ok(set_up));
+            lengths.push(set_up);
+        }
+        assert!(lengths.iter().any(|n| *n != lengths[0]), "{lengths:?}");
+    }
 }

@@ -300,10 +300,11 @@ impl<'a> Lab<'a> {
         // A program that comes before as well is made once.
         let made = |input: &Prepared| input.in_repetition(job.repetition, draw);
         let made: Vec<Arc<dyn Program>> = self.inputs.iter().map(made).collect();
-        let programs = chosen
-            .iter()
-            .map(|p| self.program(*p, &job, (draw, &made[*p])));
-        let mut programs: Vec<ProgramSetup> = programs.collect();
+        let program = |p: &usize| self.program(*p, &job, (draw, &made[*p]));
+        let programs = chosen.iter().map(program).collect();
+        let programs: Result<Vec<ProgramSetup>, String> = programs;
+        let mut programs =
+            programs.map_err(|problem| self.failure(job, CaseError::Kernel(problem)))?;
         for (program, own) in programs.iter_mut().zip(shares.into_iter().flatten()) {
             program.colors = colors::lent(own);
         }
@@ -439,12 +440,15 @@ impl<'a> Lab<'a> {
     }
 
     /// A program of a run.
+    ///
+    /// # Errors
+    /// It cannot be read to the place where it is met.
     fn program(
         &self,
         at: usize,
         job: &Job,
         (draw, made): (Repetition, &Arc<dyn Program>),
-    ) -> ProgramSetup {
+    ) -> Result<ProgramSetup, String> {
         let entry = &self.scenario.programs[at];
         let input = &self.inputs[at];
         let policy = &self.scenario.policies[job.policy];
@@ -454,7 +458,7 @@ impl<'a> Lab<'a> {
         // A target is met at its beginning unless its table says otherwise, so that its measured part
         // is the same in every study; a polluter is met anywhere.
         let place = draw.place(at, &entry.name);
-        let mut prime = input.prime;
+        let mut prime = input.prime_in(job.repetition, &**made)?;
         let skip = match (input.enter, entry.role) {
             (Some(refs), _) if input.stays => {
                 prime += share_of(refs, place);
@@ -497,7 +501,7 @@ impl<'a> Lab<'a> {
             .as_ref()
             .filter(|_| job.phase != Phase::Whole(at))
         else {
-            return whole;
+            return Ok(whole);
         };
         let focus = job.focus.filter(|f| f.program == at);
         let region = focus.map_or_else(
@@ -506,7 +510,7 @@ impl<'a> Lab<'a> {
             |f| f.region,
         );
         let part = &parts.entries[region];
-        ProgramSetup {
+        Ok(ProgramSetup {
             input: part.program.clone(),
             skip: 0,
             prime: part.prime,
@@ -514,7 +518,7 @@ impl<'a> Lab<'a> {
             warmup: part.warmup,
             budget: part.budget,
             ..whole
-        }
+        })
     }
 }
 

@@ -130,7 +130,13 @@ mod tests {
             let block: Vec<u64> = (4096..).take(part).collect();
             assert!(is_alike(&block, &map), "{lines:?}");
             // A third of them have the first of the colours.
-            let pieces = |at: usize, frame: u64| if at % 3 == 0 { frame << 12 } else { frame };
+            let pieces = |at: usize, frame: u64| {
+                if at.is_multiple_of(3) {
+                    frame << 12
+                } else {
+                    frame
+                }
+            };
             let some: Vec<u64> = block
                 .iter()
                 .enumerate()
