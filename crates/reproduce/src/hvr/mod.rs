@@ -193,7 +193,7 @@ mod tests {
             inputs: "/nowhere".into(),
             quick: true,
             budget_refs: Some(1000),
-            only: ["H-20", "H-8"].map(str::to_owned).to_vec(),
+            only: ["H-20", "H-11"].map(str::to_owned).to_vec(),
             ..Options::default()
         };
         let record = |_: &crate::Wanted<'_>, _: &std::path::Path| Err(String::new());
@@ -205,7 +205,7 @@ mod tests {
         };
         let found = reproduce(&options, hooks).unwrap_or_else(|e| panic!("{e}"));
         let ids: Vec<&str> = found.targets.iter().map(|t| t.id.as_str()).collect();
-        assert_eq!(ids, ["H-8", "H-20"]);
+        assert_eq!(ids, ["H-11", "H-20"]);
         for target in &found.targets {
             let why = target.why.as_deref().unwrap_or_default();
             assert!(why.contains("stand-ins.sh hvr"), "{}: {why}", target.id);
