@@ -132,6 +132,9 @@ fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|e| of_toml(text, &e))
 }
 
+/// Mixes of each list that formulas are checked over; all of them are drawn.
+const CHECKED_MIXES: u64 = 12;
+
 impl DataPaper {
     /// Reads the files of a folder.
     ///
@@ -186,8 +189,12 @@ impl DataPaper {
     /// What is wrong.
     pub(crate) fn checked(self) -> Result<Self, ReproduceError> {
         for quick in [false, true] {
+            let in_grid = |says: String| self.error(GRID, &says);
+            let root = grid::of_form(&self.grid, quick).map_err(in_grid)?;
+            axes::axes(&root, &self.stand_ins, None).map_err(in_grid)?;
             let options = Options {
                 quick,
+                mixes: Some(CHECKED_MIXES),
                 ..Options::default()
             };
             self.check(&options)?;
@@ -247,14 +254,19 @@ impl DataPaper {
             })
         };
         lets(&self.rows.lets, "")?;
-        for row in &self.rows.row {
+        let rows = self.rows.row.par_iter().map(|row| {
             let place = format!("row {}: ", row.id);
             lets(&row.lets, &place)?;
             let filled = self.over(&made, &row.experiment, &row.lets, None, |names| {
                 row.fill(names)
             });
-            filled.map_err(|says| in_rows(format!("{place}{says}")))?;
-        }
+            filled
+                .map(|_| ())
+                .map_err(|says| in_rows(format!("{place}{says}")))
+        });
+        // The first that is wrong is told, whichever was found first.
+        let rows: Vec<Result<(), ReproduceError>> = rows.collect();
+        rows.into_iter().collect::<Result<(), _>>()?;
         for figure in &self.rows.figure {
             let none = eval::Lets::new();
             let drawn = self.over(&made, &figure.experiment, &none, None, |names| {
