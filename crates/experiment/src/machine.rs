@@ -130,7 +130,7 @@ impl Machine {
         if let Some(ways) = self.l2_ways {
             widen_second_level(&mut spec, ways.get_u32() as u16);
             Built::new(&spec, &Options::default())
-                .map_err(|e| Problem::at(at.key("l2_ways"), e.to_string()))?;
+                .map_err(|e| Problem::at(at.key("l2_ways"), format!("{}: {e}", ways.get())))?;
         }
         self.check_controllers(&spec, at)?;
         let mut features = self.features.map_or(Features::ALL, |Text(on)| on);
