@@ -10,6 +10,7 @@ use piebald_policy::color_map::ColorMap;
 use piebald_units::{PAGE_SIZE, Pfn};
 
 use crate::{
+    group::Groups,
     probe::{available_bytes, frames_at},
     sys,
 };
@@ -30,11 +31,16 @@ impl Ground {
     /// Takes memory on each processor and gives it back, so that what lies on top of the kernel's lists is what was given
     /// back here: twice as much as the largest run had. With a map, that has all colours alike: what has not is kept, and more is taken.
     ///
-    /// Taken is no more than half of what is available beside the largest run. Where that does not reach, or this process may not
+    /// Taken is no more than half of what is available beside the largest run, to the computer and to this process's control group. Where that does not reach, or this process may not
     /// know its frames, the run begins with what there is.
     pub(crate) fn level(root: &Path, map: Option<&ColorMap>, largest_bytes: u64) -> Self {
         let meminfo = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
-        let available = available_bytes(&meminfo).unwrap_or(0);
+        let room = Groups::find(root).ok().and_then(|groups| groups.room());
+        let available = available_bytes(&meminfo)
+            .into_iter()
+            .chain(room)
+            .min()
+            .unwrap_or(0);
         let most = available.saturating_sub(largest_bytes) / 2;
         let parts = map.map_or(0, |map| PARTS * part_of(map) as u64 * PAGE_SIZE);
         let least = parts.max(LEAST_BYTES);

@@ -93,6 +93,26 @@ impl Groups {
             })
     }
 
+    /// Bytes that this process can take before its group, or one above, is at its limit (`memory.max`, or `memory.high`, where it is slowed
+    /// down); none if nothing limits it. What the groups could drop is not counted.
+    pub(crate) fn room(&self) -> Option<u64> {
+        let own = self.of(std::process::id()).ok()?;
+        let mut least: Option<u64> = None;
+        for dir in own.dir.ancestors().take_while(|dir| *dir != self.mount) {
+            let number = |file: &str| -> Option<u64> {
+                fs::read_to_string(dir.join(file)).ok()?.trim().parse().ok()
+            };
+            let limit = ["memory.max", "memory.high"]
+                .into_iter()
+                .filter_map(number)
+                .min();
+            let left =
+                limit.map(|limit| limit.saturating_sub(number("memory.current").unwrap_or(0)));
+            least = left.into_iter().chain(least).min();
+        }
+        least
+    }
+
     /// A new group for a process, beside its own, so that what limits the group above goes on
     /// limiting it. The process is not in it yet, unless it is a scope of systemd.
     pub(crate) fn make_for(&self, pid: u32, name: &str) -> Result<Group, ModuleError> {
@@ -208,6 +228,24 @@ mod tests {
         made.enter(7).unwrap();
         let procs = fs::read_to_string(root.path().join("cg/user/own/cgroup.procs"));
         assert_eq!(procs.unwrap(), "7");
+    }
+
+    #[test]
+    fn the_room_is_that_of_the_group_that_is_nearest_to_its_limit() {
+        let (root, groups) = tree("/");
+        let write = |path: &str, text: &str| fs::write(root.path().join(path), text).unwrap();
+        write("proc/self/cgroup", "0::/user/session\n");
+        assert_eq!(groups.room(), None);
+        write("cg/user/session/memory.max", "max\n");
+        write("cg/user/session/memory.current", "500\n");
+        assert_eq!(groups.room(), None);
+        write("cg/user/memory.max", "9000\n");
+        write("cg/user/memory.current", "2000\n");
+        assert_eq!(groups.room(), Some(7000));
+        write("cg/user/session/memory.high", "1000\n");
+        assert_eq!(groups.room(), Some(500));
+        write("cg/user/memory.current", "9500\n");
+        assert_eq!(groups.room(), Some(0));
     }
 
     #[test]
