@@ -41,6 +41,12 @@
 #define pb_flags(folio) (&(folio)->flags)
 #endif
 
+#ifdef TVA_IN_PF /* flags; then a number */
+#define pb_asks_for_fault(why) ((why) & (TVA_IN_PF | TVA_SMAPS))
+#else
+#define pb_asks_for_fault(why) ((why) == TVA_PAGEFAULT || (why) == TVA_SMAPS)
+#endif
+
 #if PB_SINCE(7, 3) /* at the latest: has a type for them */
 #define PB_NORESERVE mk_vma_flags(VMA_NORESERVE_BIT)
 #else

@@ -69,6 +69,8 @@ int pb_core_read_map(struct pb_core *core, const char *map, size_t map_len,
 int pb_core_set_map(struct pb_core *core, const struct pb_needs *needs, void *lists, u64 *words);
 size_t pb_core_print_map(struct pb_core *core, char *out, size_t len);
 u32 pb_core_colors(struct pb_core *core);
+/* The order of the largest blocks of which all frames have one colour. */
+u32 pb_core_whole_order(struct pb_core *core);
 
 int pb_core_add(struct pb_core *core, u32 node, u64 pfn, u32 order);
 /* The order of a block of at most so many frames, or less if there is none. */
@@ -92,6 +94,8 @@ size_t pb_core_deal(struct pb_core *core, u32 node, struct pb_seat *seat, struct
 		    size_t *nr_spare, struct pb_given *out, size_t len);
 /* May the process have this frame, which the pool does not have? Says its colour. */
 bool pb_core_may_have(struct pb_core *core, const struct pb_seat *seat, struct pb_given *given);
+/* The colour at a place of those that it may have, counted round and round; less than 0: it has none. */
+s32 pb_core_color_at(struct pb_core *core, const struct pb_seat *seat, u32 place);
 /* The colour set of a process, not 0; 0 for all that have none. */
 u64 pb_core_set_of(struct pb_core *core, const struct pb_seat *seat);
 /* Another one whenever colour sets came, went or changed, or the map. */

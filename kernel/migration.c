@@ -6,8 +6,8 @@
  * of the group that is charged for it, or of those that nobody has: frames of others go back to the kernel's lists.
  * (They cannot go back to compaction, which gives first what it got last; and no frame at all would end it.) Where
  * too many frames were looked at for a page of a group, it stays, and so do all pages of that group for some batches, as
- * the free frames of this part of the memory have none of its colours. With SRM-buffer on, pages of files stay as well. Pages
- * of more than one frame belong to groups without colours.
+ * the free frames of this part of the memory have none of its colours. With SRM-buffer on, pages of files stay as well, and
+ * so do pages of several frames of groups with colours.
  *
  * Pages that move to another memory node or off a failing frame (automatic balancing, move_pages, mbind, cpusets,
  * demotion, DAMON, hwpoison) get a frame of the colours of the group that is charged for them, on the node where the
@@ -123,8 +123,11 @@ static bool stays(struct folio *folio, bool all)
 {
 	u64 set;
 
-	if (folio_test_large(folio) || pb_is_of_driver(folio))
+	if (pb_is_of_driver(folio))
 		return false;
+	/* A block of one colour, of which no other is looked for. */
+	if (folio_test_large(folio))
+		return set_of(folio);
 	if (pb_zone_is_on() && folio_is_file_lru(folio))
 		return true;
 	set = set_of(folio);
@@ -221,13 +224,20 @@ static struct folio *get_colored(struct folio *from, unsigned long private)
 	int reason = source->reason;
 	u64 set;
 
-	if (!to || folio_test_large(to) || pb_is_of_driver(from) || pb_node_at(folio_nid(to)) < 0)
+	if (!to || pb_is_of_driver(from) || pb_node_at(folio_nid(to)) < 0)
 		return to;
 	set = set_of(from);
+	if (folio_test_large(to) && !set)
+		return to;
 	if (pb_fits(set, folio_pfn(to))) {
 		if (set)
 			pb_count(moves_colored);
 		return to;
+	}
+	/* The kernel splits it then, unless that is not worth it, and asks for its parts. */
+	if (folio_test_large(to)) {
+		folio_put(to);
+		return NULL;
 	}
 	ours = frame_of(set, folio_nid(to), reason);
 	if (!ours && (reason == MR_MEMORY_FAILURE || (!may_stay(reason) && !pb_set_is_hard(set))))

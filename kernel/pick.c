@@ -43,15 +43,15 @@ int pb_pick_set_up(void)
 	return 0;
 }
 
-/* Has the block a frame that the process may have? With pb_lock held. */
-static bool is_of_use(const struct pb_seat *seat, unsigned long pfn, unsigned int order)
+/* Has the block a frame that the process may have, of this colour if one is named? With pb_lock held. */
+static bool is_of_use(const struct pb_seat *seat, unsigned long pfn, unsigned int order, int color)
 {
-	unsigned long end = pfn + (1UL << order);
+	unsigned long end = pfn + (1UL << order), step = 1UL << min(order, pb_whole_order);
 	struct pb_given given;
 
-	for (; pfn < end; pfn++) {
+	for (; pfn < end; pfn += step) {
 		given.pfn = pfn;
-		if (pb_core_may_have(pb_core, seat, &given))
+		if (pb_core_may_have(pb_core, seat, &given) && (color < 0 || given.color == (u32)color))
 			return true;
 	}
 	return false;
@@ -63,29 +63,31 @@ struct lists {
 	struct zone *zone;
 	enum migratetype kind;
 	gfp_t gfp;
+	u64 number;	/* of the set for which blocks are sought */
+	int color;	/* the one that they are to have, or -1 */
 };
 
 /* Looks at the blocks in front of a list; how many. Those of use are in front afterwards. */
-static unsigned int sift(const struct lists *lists, unsigned int order, u64 number,
-			 unsigned int *found)
+static unsigned int sift(const struct lists *lists, unsigned int order, unsigned int *found)
 {
 	struct zone *zone = lists->zone;
 	struct list_head *blocks = &zone->free_area[order].free_list[lists->kind];
 	struct pb_seat *seat;
 	struct pb_set *set;
-	unsigned int looked, most = clamp(HELD_FRAMES >> order, 1, HELD);
+	unsigned int frames = order - min(order, READ_ONCE(pb_whole_order));	/* that are looked at, log2 */
+	unsigned int looked, most = clamp(HELD_FRAMES >> frames, 1, HELD);
 	unsigned long flags;
 	LIST_HEAD(useful);
 
 	*found = 0;
 	spin_lock(&pb_lock);
-	set = pb_set_find(number);
+	set = pb_set_find(lists->number);
 	seat = set ? &set->seat : NULL;
 	spin_lock_irqsave(&zone->lock, flags);
 	for (looked = 0; looked < most && *found < WANTED && !list_empty(blocks); looked++) {
 		struct page *page = list_first_entry(blocks, struct page, buddy_list);
 
-		if (is_of_use(seat, page_to_pfn(page), order)) {
+		if (is_of_use(seat, page_to_pfn(page), order, lists->color)) {
 			list_move_tail(&page->buddy_list, &useful);
 			++*found;
 		} else {
@@ -118,7 +120,7 @@ static unsigned long take(unsigned int node, gfp_t gfp, unsigned int order, unsi
 	return came;
 }
 
-static unsigned long pick_from(const struct lists *lists, u64 number, bool thorough)
+static unsigned long pick_from(const struct lists *lists, bool thorough)
 {
 	int order;
 
@@ -130,7 +132,7 @@ static unsigned long pick_from(const struct lists *lists, u64 number, bool thoro
 		if (!thorough)
 			left = min(left, PB_SIFTED);
 		for (; left && !found; left -= min_t(unsigned long, left, looked)) {
-			looked = sift(lists, order, number, &found);
+			looked = sift(lists, order, &found);
 			if (!looked)
 				break;
 			if (thorough)
@@ -150,9 +152,9 @@ static unsigned long pick_kinds(unsigned int node, struct zone *zone, gfp_t gfp,
 				bool thorough)
 {
 	const struct lists kinds[] = {
-		{ node, zone, MIGRATE_MOVABLE, gfp | __GFP_MOVABLE },
-		{ node, zone, MIGRATE_RECLAIMABLE, gfp | __GFP_RECLAIMABLE },
-		{ node, zone, MIGRATE_UNMOVABLE, gfp },
+		{ node, zone, MIGRATE_MOVABLE, gfp | __GFP_MOVABLE, number, -1 },
+		{ node, zone, MIGRATE_RECLAIMABLE, gfp | __GFP_RECLAIMABLE, number, -1 },
+		{ node, zone, MIGRATE_UNMOVABLE, gfp, number, -1 },
 	};
 	unsigned int i, last = thorough && zone_idx(zone) != ZONE_MOVABLE ? ARRAY_SIZE(kinds) : 1;
 	unsigned long came = 0;
@@ -162,7 +164,7 @@ static unsigned long pick_kinds(unsigned int node, struct zone *zone, gfp_t gfp,
 	static_call(drain_local)(zone);
 	preempt_enable();
 	for (i = 0; i < last && !came; i++)
-		came = pick_from(&kinds[i], number, thorough);
+		came = pick_from(&kinds[i], thorough);
 	return came;
 }
 
@@ -212,9 +214,79 @@ void pb_gather(void)
 	pb_count(gathered);
 }
 
+/* The flags of a request for a block that the kernel has at hand, but for those of a memory zone and a kind. */
+#define GIVEN_GFP (PB_BLOCK_GFP & ~(GFP_ZONEMASK | __GFP_MOVABLE))
+
+/*
+ * Takes a larger block that is in front apart. The part that is sought is freed last: the kernel gives what it got last
+ * first. (By itself it would give the first part, and of many such blocks the others would lie before all that are of use.)
+ */
+static bool break_block(const struct lists *lists, unsigned int order, unsigned int wanted)
+{
+	unsigned long pfn, end, useful = 0;
+	struct pb_marks marks;
+	struct page *page;
+
+	pb_note_marks(lists->node, &marks);
+	page = pb_alloc(lists->node, lists->gfp, order);
+	pb_restore_marks(lists->node, &marks);
+	if (!page)
+		return false;
+	split_page(page, order);
+	end = page_to_pfn(page) + (1UL << order);
+	for (pfn = page_to_pfn(page); pfn < end; pfn += 1UL << wanted) {
+		if (!useful && pb_suits(lists->number, pfn, lists->color))
+			useful = pfn;
+		else
+			pb_free_block(pfn, wanted);
+	}
+	if (useful)
+		pb_free_block(useful, wanted);
+	return useful;
+}
+
+static bool forward_in(const struct lists *lists, unsigned int wanted)
+{
+	unsigned int order;
+
+	for (order = wanted; order <= MAX_PAGE_ORDER; order++) {
+		unsigned long left = READ_ONCE(lists->zone->free_area[order].nr_free);
+		unsigned int looked, found;
+
+		for (left = min(left, PB_SIFTED); left; left -= min_t(unsigned long, left, looked)) {
+			looked = sift(lists, order, &found);
+			if (found)
+				return order == wanted || break_block(lists, order, wanted);
+			if (!looked)
+				break;
+		}
+	}
+	return false;
+}
+
+bool pb_pick_forward(unsigned int node, u64 number, unsigned int order, int color)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(zones); i++) {
+		const struct lists lists = {
+			node, zone_of(node, zones[i].type), MIGRATE_MOVABLE,
+			GIVEN_GFP | __GFP_MOVABLE | zones[i].gfp, number, color,
+		};
+
+		if (!populated_zone(lists.zone))
+			continue;
+		preempt_disable();
+		static_call(drain_local)(lists.zone);
+		preempt_enable();
+		if (forward_in(&lists, order))
+			return true;
+	}
+	return false;
+}
+
 unsigned long pb_pick(unsigned int node, u64 number, bool thorough)
 {
-	const gfp_t gfp = PB_BLOCK_GFP & ~(GFP_ZONEMASK | __GFP_MOVABLE);
 	unsigned long came = 0;
 	unsigned int i;
 
@@ -222,7 +294,7 @@ unsigned long pb_pick(unsigned int node, u64 number, bool thorough)
 		struct zone *zone = zone_of(node, zones[i].type);
 
 		if (populated_zone(zone))
-			came = pick_kinds(node, zone, gfp | zones[i].gfp, number, thorough);
+			came = pick_kinds(node, zone, GIVEN_GFP | zones[i].gfp, number, thorough);
 	}
 	pb_count_many(PB_C_picked, came);
 	return came;

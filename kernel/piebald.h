@@ -89,6 +89,8 @@ extern spinlock_t pb_lock;
 extern struct pb_core *pb_core;
 /* Most free frames that the pools of all nodes keep. */
 extern unsigned long pb_pool_max;
+/* The order of the largest blocks of which all frames have one colour; changes with the map. */
+extern unsigned int pb_whole_order;
 
 int pb_pool_set_up(void);
 void pb_pool_end(void);
@@ -118,6 +120,10 @@ struct pb_request {
 enum pb_answer pb_pool_take(const struct pb_request *request, struct page **page);
 /* May the group of a set (0: groups without) have a frame of this colour? */
 bool pb_fits(u64 set, unsigned long pfn);
+/* And is it this one, if one is named (-1: none)? */
+bool pb_suits(u64 set, unsigned long pfn, int color);
+/* The colour of the set's next block; -1: any. */
+int pb_turn_of_block(u64 set);
 /* With pb_lock held: the map is new, what was not found may be there. */
 void pb_serve_afresh(void);
 
@@ -176,6 +182,8 @@ void pb_mark_free(struct page *page);
 bool pb_is_marked(const struct page *page);
 /* Gives a frame back to the kernel, without the mark. */
 void pb_free(struct page *page);
+/* And single pages as the block that they are. */
+void pb_free_block(u64 pfn, unsigned int order);
 /* Gives back what the pools have too much of. */
 void pb_pool_trim(void);
 /* Makes a frame ready for a process; NULL: it has failed (hwpoison), and is gone. */
@@ -252,6 +260,7 @@ struct pb_set {
 	bool hard;			/* they bind */
 	bool migrates;			/* pages of other groups leave them */
 	unsigned long cursor;		/* the frame where such pages are looked for next */
+	unsigned int blocks;		/* of several pages that were asked for */
 	struct pb_pause pause[PB_NODES];
 	struct pb_seat seat;
 	u64 events[PB_NR_EVENTS];
@@ -392,6 +401,11 @@ int pb_pick_set_up(void);
  */
 unsigned long pb_pick(unsigned int node, u64 number, bool thorough);
 /*
+ * Puts some of the kernel's free blocks of a node that have this colour, or (-1) one of the set, in front, where the next
+ * request for a block of that order finds them; false: it has seen none.
+ */
+bool pb_pick_forward(unsigned int node, u64 number, unsigned int order, int color);
+/*
  * What processors have set aside goes to where all find it: frames of the hands to the pool, those of the
  * kernel's own lists for each processor to its blocks. May sleep.
  */
@@ -524,7 +538,7 @@ void pb_switch_end(void);
 
 #define PB_COUNTERS(X) \
 	X(anon_pages) X(file_pages) X(swap_and_shmem_pages) \
-	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
+	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) X(large_colored) \
 	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) \
 	X(refills) X(refill_frames) X(refill_failed) X(picked) X(gathered) X(recycled) X(hand_returned) X(room_made) \
 	X(given_back) X(reclaimed) X(marks_restored) X(failed_frames) \

@@ -45,6 +45,7 @@
 DEFINE_SPINLOCK(pb_lock);
 struct pb_core *pb_core;
 unsigned long pb_pool_max;
+unsigned int pb_whole_order;
 u64 pb_version;
 
 static struct pb_memory memory;
@@ -127,7 +128,7 @@ static void free_singles(u64 pfn, unsigned int order)
  * Makes single pages a block again and frees it. As single pages they would come back at once
  * when a process asks for some: the kernel gives what was freed last.
  */
-static void free_block(u64 pfn, unsigned int order)
+void pb_free_block(u64 pfn, unsigned int order)
 {
 	struct page *page = pfn_to_page(pfn);
 	unsigned long i, n = 1UL << order;
@@ -279,7 +280,7 @@ static void trim(unsigned int node)
 			return;
 		most = least;
 		if (order >= 0) {
-			free_block(pfn, order);
+			pb_free_block(pfn, order);
 			n <<= order;
 		} else if (largest > 1) {
 			largest /= 2;
@@ -316,7 +317,7 @@ static unsigned long shed(unsigned int node, unsigned long frames)
 		spin_unlock(&pb_lock);
 		if (order < 0)
 			break;
-		free_block(pfn, order);
+		pb_free_block(pfn, order);
 		trace_piebald_give_back(1UL << order);
 		done += 1UL << order;
 		cond_resched();
@@ -441,6 +442,7 @@ int pb_pool_set_map(const char *map, size_t len, char *why)
 	error = pb_core_set_map(pb_core, &needs, new_lists, new_words);
 	swap(lists, new_lists);
 	swap(words, new_words);
+	WRITE_ONCE(pb_whole_order, pb_core_whole_order(pb_core));
 	pb_serve_afresh();
 	pb_new_version();
 	spin_unlock(&pb_lock);

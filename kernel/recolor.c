@@ -104,6 +104,21 @@ static int visit(pte_t *entry, unsigned long address, unsigned long end, struct 
 	return batch->move.n == BATCH;
 }
 
+/* A huge page that has a colour of the set needs no look at its parts, for which the kernel would map them one by one. */
+static int visit_huge(pmd_t *entry, unsigned long address, unsigned long end, struct mm_walk *walk)
+{
+	struct batch *batch = walk->private;
+	spinlock_t *lock = pmd_lock(walk->mm, entry);
+
+	if (pmd_trans_huge(*entry) && pmd_present(*entry) && pb_whole_order >= HPAGE_PMD_ORDER &&
+	    !is_misplaced(batch->move.set, pmd_pfn(*entry))) {
+		walk->action = ACTION_CONTINUE;
+		batch->next = end;
+	}
+	spin_unlock(lock);
+	return 0;
+}
+
 /* Leaves out what has no pages of its own. */
 static int test(unsigned long start, unsigned long end, struct mm_walk *walk)
 {
@@ -113,6 +128,7 @@ static int test(unsigned long start, unsigned long end, struct mm_walk *walk)
 }
 
 static const struct mm_walk_ops walk_ops = {
+	.pmd_entry = visit_huge,
 	.pte_entry = visit,
 	.test_walk = test,
 	.walk_lock = PGWALK_RDLOCK,

@@ -380,7 +380,7 @@ static enum pb_answer settle(struct look *l)
 	return on_each_node(l, look_at_any) ? PB_PAGE : PB_PASS;
 }
 
-bool pb_fits(u64 number, unsigned long pfn)
+bool pb_suits(u64 number, unsigned long pfn, int color)
 {
 	struct pb_given given = { .pfn = pfn };
 	struct pb_set *set;
@@ -390,7 +390,25 @@ bool pb_fits(u64 number, unsigned long pfn)
 	set = pb_set_find(number);
 	it = pb_core_may_have(pb_core, set ? &set->seat : NULL, &given);
 	spin_unlock(&pb_lock);
-	return it;
+	return it && (color < 0 || given.color == (u32)color);
+}
+
+bool pb_fits(u64 number, unsigned long pfn)
+{
+	return pb_suits(number, pfn, -1);
+}
+
+int pb_turn_of_block(u64 number)
+{
+	struct pb_set *set;
+	int color = -1;
+
+	spin_lock(&pb_lock);
+	set = pb_set_find(number);
+	if (set)
+		color = pb_core_color_at(pb_core, &set->seat, set->blocks++);
+	spin_unlock(&pb_lock);
+	return color;
 }
 
 struct page *pb_prepared(u64 pfn, gfp_t gfp)

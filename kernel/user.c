@@ -14,10 +14,11 @@
  * or the one that the policy prefers, and no other than it binds to. Where only the kernel knows the next node, as
  * with interleaving, it is asked for a page, and that is exchanged for one of the same node (exchange).
  *
- * Blocks of more than a page hold several colours, so a group with colours is refused them as if
- * memory were too fragmented, and goes on with single pages. A file system with blocks larger than a
- * page cannot; its last try is the one without __GFP_NORETRY, which is passed on. Groups without
- * colours have large blocks as ever, from what is left.
+ * Blocks of several pages hold several colours if these follow from low bits of the address. A group with colours is
+ * refused such blocks as if memory were too fragmented, and goes on with single pages. A file system with blocks larger than
+ * a page cannot; its last try is the one without __GFP_NORETRY, which is passed on. Groups without
+ * colours have them as ever, from what is left. A block of one colour is asked for again until it has one that the
+ * group may have: blocks that have are put in front of the kernel's lists (pick.c).
  */
 #include "piebald.h" /* first: it says how messages begin */
 
@@ -66,12 +67,20 @@ static bool is_movable(gfp_t gfp)
 	return (gfp & needed) == needed && !(gfp & special);
 }
 
+/* Times that another block is asked for, as one has a colour that the group may not have. */
+#define OTHERS 16
+
 /* What a replacement is asked for, and what came of it. */
 struct asked {
 	struct pb_request request;	/* with flags, memory and kind */
 	unsigned int order;
 	enum pb_counter pages;		/* counts what is served */
 	bool exchange;			/* the kernel's page tells the node */
+	bool is_whole;			/* a block of one colour is asked for, which the group may have */
+	bool must_fit;			/* rather none than one of another colour */
+	int color;			/* the one whose turn it is, or -1 */
+	unsigned int others;		/* blocks that had another */
+	struct list_head aside;		/* these, until all is over */
 	struct folio *folio;
 };
 
@@ -159,14 +168,28 @@ static void exchange(struct asked *a)
 		folio_put(theirs);
 }
 
-/* Is a block of several pages of a file refused? SRM-buffer has all files in single pages. */
-static bool refuses_large_file(gfp_t gfp)
+/*
+ * Is a block of several pages refused? Blocks of one colour are had as single pages are. SRM-buffer has all files in single
+ * pages.
+ */
+static bool refuses_large(struct asked *a)
 {
-	if (!is_movable(gfp)) {
+	struct pb_request *r = &a->request;
+	bool may_refuse = !r->is_file || r->gfp & __GFP_NORETRY;
+
+	if (!is_movable(r->gfp)) {
 		pb_count(unmovable_passed);
 		return false;
 	}
-	if (gfp & __GFP_NORETRY && (pb_zone_is_on() || pb_current_is_colored())) {
+	r->set = pb_set_of_current(r->mm);
+	a->is_whole = a->order <= READ_ONCE(pb_whole_order) && !(r->is_file && pb_zone_is_on());
+	a->must_fit = r->set && may_refuse;
+	if (a->is_whole) {
+		INIT_LIST_HEAD(&a->aside);
+		a->color = pb_turn_of_block(r->set);
+		return false;
+	}
+	if (may_refuse && (r->set || (r->is_file && pb_zone_is_on()))) {
 		pb_count(large_refused);
 		return true;
 	}
@@ -174,15 +197,61 @@ static bool refuses_large_file(gfp_t gfp)
 	return false;
 }
 
-/* And one of memory, which the group of this mm is charged for, or (NULL) the running task's? */
-static bool refuses_large(struct mm_struct *mm)
+/* Is the kernel to be asked once more, as its block has another colour and there are better ones? */
+static bool wants_other(struct asked *a)
 {
-	if (pb_set_of_current(mm)) {
-		pb_count(large_refused);
-		return true;
+	struct pb_request *r = &a->request;
+	int node;
+
+	if (!a->is_whole || !a->folio || a->others == OTHERS || pb_suits(r->set, folio_pfn(a->folio), a->color))
+		return false;
+	node = pb_node_of(&a->folio->page);
+	if (node < 0)
+		return false;
+	if (!pb_pick_forward(node, r->set, a->order, a->color)) {
+		/* Another one of its colours is as good. */
+		if (a->color < 0 || pb_fits(r->set, folio_pfn(a->folio)))
+			return false;
+		a->color = -1;
+		if (!pb_pick_forward(node, r->set, a->order, a->color))
+			return false;
 	}
-	pb_count(large_passed);
-	return false;
+	a->others++;
+	list_add(&a->folio->lru, &a->aside);
+	a->folio = NULL;
+	/* Nothing is to be reclaimed for its colour. */
+	r->gfp = (r->gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NORETRY | __GFP_NOWARN;
+	return true;
+}
+
+/* Who has no colours keeps a block of any, if there is no better one. */
+static void settle_block(struct asked *a)
+{
+	u64 set = a->request.set;
+	struct folio *folio, *next;
+
+	if (a->folio)
+		list_add(&a->folio->lru, &a->aside);
+	a->folio = NULL;
+	list_for_each_entry(folio, &a->aside, lru) {
+		if (!a->folio && !a->must_fit)
+			a->folio = folio;
+		if (pb_fits(set, folio_pfn(folio))) {
+			a->folio = folio;
+			break;
+		}
+	}
+	if (!a->folio && a->must_fit)
+		pb_count(large_refused);
+	else if (a->folio && set && pb_fits(set, folio_pfn(a->folio)))
+		pb_count(large_colored);
+	else
+		pb_count(large_passed);
+	list_for_each_entry_safe(folio, next, &a->aside, lru) {
+		list_del(&folio->lru);
+		if (folio != a->folio)
+			folio_put(folio);
+	}
 }
 
 /*
@@ -195,7 +264,7 @@ static bool answers(struct asked *a, const struct mempolicy *policy, int nid, bo
 	enum placing placing;
 
 	if (a->order)
-		return r->is_file ? refuses_large_file(r->gfp) : refuses_large(r->mm);
+		return refuses_large(a);
 	placing = place(r, policy, nid);
 	if (placing == ELSEWHERE) {
 		pb_count(policy_passed);
@@ -224,6 +293,10 @@ static bool is_worth_retrying(const struct asked *a)
 	(a)->folio = original; \
 	if (is_worth_retrying(a)) \
 		(a)->folio = original; \
+	while (wants_other(a)) \
+		(a)->folio = original; \
+	if ((a)->is_whole) \
+		settle_block(a); \
 	if ((a)->exchange) \
 		exchange(a); \
 } while (0)
@@ -245,7 +318,7 @@ static noinline struct folio *replace_file(gfp_t gfp, unsigned int order)
 
 	pb_enter();
 	answer(&a, current->mempolicy, NUMA_NO_NODE, cpuset_do_page_mem_spread(),
-	       static_call(original_file)(gfp, order));
+	       static_call(original_file)(a.request.gfp, order));
 	pb_leave();
 	return a.folio;
 }
@@ -324,7 +397,7 @@ static noinline struct folio *replace_anon_1(gfp_t gfp, int order, struct vm_are
 	pb_enter();
 	policy = policy_at(vma, address, &at);
 	answer(&a, policy, NUMA_NO_NODE, false, a.exchange ? by_policy(gfp, vma, address, policy, at) :
-	       static_call(original_anon_1)(gfp, order, vma, address, hugepage));
+	       static_call(original_anon_1)(a.request.gfp, order, vma, address, hugepage));
 	let_go(policy);
 	pb_leave();
 	return a.folio;
@@ -344,7 +417,7 @@ static noinline struct folio *replace_anon_2(gfp_t gfp, int order, struct vm_are
 	pb_enter();
 	policy = policy_at(vma, address, &at);
 	answer(&a, policy, NUMA_NO_NODE, false, a.exchange ? by_policy(gfp, vma, address, policy, at) :
-	       static_call(original_anon_2)(gfp, order, vma, address));
+	       static_call(original_anon_2)(a.request.gfp, order, vma, address));
 	let_go(policy);
 	pb_leave();
 	return a.folio;
@@ -365,7 +438,7 @@ static noinline struct folio *replace_mpol(gfp_t gfp, unsigned int order,
 
 	pb_enter();
 	answer(&a, policy, nid, false,
-	       static_call(original_mpol)(gfp, order, policy, ilx, nid));
+	       static_call(original_mpol)(a.request.gfp, order, policy, ilx, nid));
 	pb_leave();
 	return a.folio;
 }
@@ -376,8 +449,8 @@ unsigned long thp_prototype(struct vm_area_struct *vma, unsigned long vm_flags,
 PB_ORIGINAL(thp, thp_prototype)
 
 /*
- * No huge pages for groups with colours, neither by faults nor by khugepaged nor because a program
- * asks for them.
+ * Groups with colours have no huge pages that hold several, and none that khugepaged or a program's wish puts together,
+ * as these ask for a block of any colour.
  */
 static noinline unsigned long replace_thp(struct vm_area_struct *vma, unsigned long vm_flags,
 					  unsigned long why, unsigned long orders)
@@ -386,9 +459,11 @@ static noinline unsigned long replace_thp(struct vm_area_struct *vma, unsigned l
 
 	pb_enter();
 	if (pb_set_of_current(vma->vm_mm))
-		pb_count(thp_refused);
-	else
+		orders &= pb_asks_for_fault(why) ? (2UL << READ_ONCE(pb_whole_order)) - 1 : 0;
+	if (orders)
 		allowed = static_call(original_thp)(vma, vm_flags, why, orders);
+	else
+		pb_count(thp_refused);
 	pb_leave();
 	return allowed;
 }

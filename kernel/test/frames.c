@@ -22,6 +22,7 @@
  *   holes MIB    anonymous memory of which half of the pages, of all colours, is given back, as "stay"
  *                otherwise; looked at is what is left, for pages of other colours alone
  *   read PATH    a file's pages, read        mapped PATH the same, by faults alone
+ *   fresh PATH   a file's pages, read, none of which was in memory before
  *   single PATH  a file's pages, read in no order and so one by one
  *   written PATH a file of 4 MiB that is written
  *   within PATH  a file's pages, read, which need not have all of the colours
@@ -475,6 +476,46 @@ static int file(const char *path, unsigned int expected, int reads, int advice)
 	return check(at, info.st_size, expected);
 }
 
+/* Drops a file's pages. Those that the kernel is moving or looking at stay, so that it takes some tries. */
+static void forget(const char *path)
+{
+	static unsigned char there[1 << 16];
+	struct stat info;
+	int fd = open(path, O_RDONLY);
+	size_t pages, left;
+	void *at;
+
+	if (fd < 0 || fstat(fd, &info))
+		die(path);
+	pages = (info.st_size + PAGE - 1) / PAGE;
+	if (pages > sizeof(there))
+		pages = sizeof(there);
+	for (int tries = 0; tries < 500; tries++) {
+		if (posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
+			die(path);
+		at = (void *)map(pages * PAGE, MAP_SHARED, fd);
+		if (mincore(at, pages * PAGE, there))
+			die("mincore");
+		munmap(at, pages * PAGE);
+		left = 0;
+		for (size_t i = 0; i < pages; i++)
+			left += there[i] & 1;
+		if (!left) {
+			close(fd);
+			return;
+		}
+		usleep(10000);
+	}
+	fprintf(stderr, "frames: %s: %zu pages stay in memory\n", path, left);
+	exit(2);
+}
+
+static int fresh(const char *path, unsigned int expected)
+{
+	forget(path);
+	return file(path, expected, 1, POSIX_FADV_NORMAL);
+}
+
 /* Every page of a file that need not fit into memory; 7919 is prime to the number of pages. */
 static int in_no_order(const char *path)
 {
@@ -649,6 +690,8 @@ int main(int argc, char **argv)
 		return large(len);
 	if (!strcmp(kind, "read") || !strcmp(kind, "mapped"))
 		return file(argv[2], expected, kind[0] == 'r', POSIX_FADV_NORMAL);
+	if (!strcmp(kind, "fresh"))
+		return fresh(argv[2], expected);
 	if (!strcmp(kind, "single"))
 		return file(argv[2], expected, 1, POSIX_FADV_RANDOM);
 	if (!strcmp(kind, "within")) {

@@ -195,6 +195,11 @@ take_down small
 . /contracts.sh
 check "the books are right" grep -qx ok $P/check
 
+# --- huge pages ---------------------------------------------------------------
+
+# shellcheck source-path=SCRIPTDIR source=huge.sh
+. /huge.sh
+
 # --- storms -------------------------------------------------------------------
 
 check "1000 children of a group with colors" with "1-2" frames storm 1000 0

@@ -208,7 +208,7 @@ while [ "$(cut -d. -f1 /proc/uptime)" -lt $ends ]; do
     set_up holder 0-7 hard
     check "round $round: colors, anonymous" with "2-3 hard" frames anon 8 000c
     forget_cache
-    check "round $round: colors, files" with "4-5 hard" frames read /disk/file1 0030
+    check "round $round: colors, files" with "4-5 hard" frames fresh /disk/file1 0030
     echo never >/sys/kernel/mm/transparent_hugepage/enabled
     check "round $round: others stay out" frames plain 16 ff00
     echo always >/sys/kernel/mm/transparent_hugepage/enabled

@@ -437,6 +437,16 @@ pub unsafe extern "C" fn pb_core_colors(core: *mut Core) -> u32 {
     unsafe { host(core).colors() }
 }
 
+/// The order of the largest blocks of one colour.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_whole_order(core: *mut Core) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { host(core).whole_order() }
+}
+
 /// Deals up to `len` frames in the order of the round, as [`Host::deal`] says. Answers how many.
 ///
 /// # Safety
@@ -481,6 +491,18 @@ pub unsafe extern "C" fn pb_core_may_have(
     let (color, it_may) = host.may_have(seat, Pfn(given.pfn));
     (given.color, given.fallback) = (u32::from(color.0), 0);
     it_may
+}
+
+/// The colour at a place of those that a process may have, as [`Host::color_at`] says; less than 0 if it has none.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_color_at(core: *mut Core, seat: *const Seat, place: u32) -> i32 {
+    // SAFETY: the caller's promise.
+    let (host, seat) = unsafe { (host(core), seat.as_ref()) };
+    host.color_at(seat, place)
+        .map_or(-1, |color| i32::from(color.0))
 }
 
 /// The number of a process's colour set; 0 for all that have none.

@@ -258,6 +258,13 @@ impl Host {
         self.registry.colors()
     }
 
+    /// The order of the largest blocks of which all frames have one colour, at most that of the kernel's
+    /// own largest (10).
+    pub fn whole_order(&self) -> u32 {
+        let orders = (1..=10u8).take_while(|order| self.map().rank(Order(*order)) == 0);
+        orders.count() as u32
+    }
+
     /// The map that [`Host::set_map`] will set, to be read into in place.
     pub fn next_map(&mut self) -> &mut ColorMap {
         &mut self.next
@@ -539,6 +546,17 @@ impl Host {
         let allowed = self.registry.allowed(&REQUEST, self.set_with(seat));
         let it_may = allowed.is_ok_and(|a| a.set().is_none_or(|set| set.contains(color)));
         (color, it_may && self.colors() != 0)
+    }
+
+    /// The colour at a place among those that a process may have, counted round and round; without a seat, of those that
+    /// no set has.
+    pub fn color_at(&self, seat: Option<&Seat>, place: u32) -> Option<Color> {
+        let colors = match seat {
+            Some(seat) => self.colors_of(seat)?,
+            None => self.unreserved(),
+        };
+        let place = place.checked_rem(colors.len())?;
+        colors.iter().nth(place as usize)
     }
 
     /// The number of a process's colour set; 0 for all that have none.
