@@ -306,6 +306,7 @@ impl Results<'_> {
     ) -> ProgramResult {
         let group = group_of(self.scenario, at);
         let together = group.map(Phase::Together);
+        let map = colors::map_of_owners(&self.scenario.machine, &self.scenario.policies[policy]);
         let metrics = |phase: Phase| {
             let tallies = whole
                 .iter()
@@ -317,7 +318,7 @@ impl Results<'_> {
                 .collect::<Vec<MemoryParts<'_>>>();
             Metrics {
                 occupancy: self.occupancy(at, &tallies),
-                colors: memory::color_use(&memory),
+                colors: memory::color_use(&memory, map.as_ref()),
                 extra: [
                     memory::extras(&memory),
                     Vec::from_iter(memory::share_extras(

@@ -7,7 +7,7 @@ use piebald_hw::{
 };
 use piebald_os_model::kernel::OnLimit;
 use piebald_policy::{
-    color_map::{ColorMap, Geometry, IndexedCache, PrivateL2},
+    color_map::{BitClass, ColorMap, Geometry, IndexedCache, PrivateL2},
     rainbow::{MAX_PARTITIONS, Partition, PartitionId, Refusal, Registry, Reservation},
 };
 use piebald_sim::{ColorSetup, RAINBOW};
@@ -107,6 +107,42 @@ pub fn vertical_map(spec: &MachineSpec) -> Result<ColorMap, String> {
     )
     .map_err(|e| e.to_string())?;
     mapped(spec, &banks)
+}
+
+/// The parts of the last level that a policy's colors tell apart, by the bits that select its sets and
+/// slices; none of a policy without colors, or if nobody knows what its bits select.
+pub fn cache_parts(spec: &MachineSpec, policy: &Policy) -> Option<u32> {
+    let map = map_of_owners(spec, policy)?;
+    let bits = cache_bits(&map);
+    (bits != 0).then(|| 1 << bits.count_ones())
+}
+
+/// The colors of a policy that chooses frames by them.
+pub(crate) fn map_of_owners(spec: &MachineSpec, policy: &Policy) -> Option<ColorMap> {
+    let map = policy.frames.is_colored().then(|| map_of(spec, policy));
+    map.and_then(Result::ok)
+}
+
+/// The bits of a color that select a part of the last level.
+fn cache_bits(map: &ColorMap) -> u16 {
+    map.bits_of(BitClass::Both) | map.bits_of(BitClass::Cache)
+}
+
+/// How many of some colors lie in each part of the last level.
+pub(crate) fn in_parts(map: &ColorMap, colors: &ColorSet) -> Vec<u32> {
+    let bits = cache_bits(map);
+    let mut all = vec![0; 1 << bits.count_ones()];
+    for color in colors.iter() {
+        let selects = (0..16).filter(|bit| bits >> bit & 1 == 1);
+        let part = (0..).zip(selects);
+        let part = part.fold(0, |part: usize, (to, from)| {
+            part | usize::from(color.0 >> from & 1) << to
+        });
+        if let Some(number) = all.get_mut(part) {
+            *number += 1;
+        }
+    }
+    all
 }
 
 /// What a program of a scenario asks for under a policy that has owners of colours.
@@ -303,6 +339,17 @@ mod tests {
         assert_eq!(map.colors(), 16);
         let masks: Vec<u64> = (0..4).map(|i| map.mask(i) << 12).collect();
         assert_eq!(masks, [1 << 15, 1 << 16, 1 << 17, 1 << 18]);
+    }
+
+    #[test]
+    fn colors_lie_in_the_parts_that_their_cache_bits_select() {
+        let map = ColorMap::from_text("B 13\nO 14\nC 16\nB 21").unwrap().map;
+        let in_parts = |colors: &str| in_parts(&map, &colors.parse().unwrap());
+        // Color bits 1 and 2 select the part.
+        assert_eq!(in_parts("0,1,8,9"), [4, 0, 0, 0]);
+        assert_eq!(in_parts("2,4,6,14"), [0, 1, 1, 2]);
+        let banks = ColorMap::from_text("B 13\n16").unwrap().map;
+        assert_eq!(super::in_parts(&banks, &"0-3".parse().unwrap()), [4]);
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use piebald_experiment::Frames;
 use piebald_os_model::kernel::{OnLimit, SwapConfig};
+use piebald_policy::color_map::ColorMap;
 use piebald_report::{ColorUse, Extra, Sample, WAITED};
 use piebald_sim::MemoryUse;
-use piebald_units::Picos;
+use piebald_units::{ColorSet, Picos};
 
+use crate::colors;
 use crate::scenario::{Policy, Scenario};
 use crate::tally::{Tally, Zone};
 
@@ -19,8 +21,11 @@ fn sample(repetitions: &[MemoryParts<'_>], of: impl Fn(&MemoryUse) -> f64) -> Sa
     repetitions.iter().map(mean).collect::<Sample>()
 }
 
-/// Colours at the end, if the kernel has some.
-pub(crate) fn color_use(repetitions: &[MemoryParts<'_>]) -> Option<ColorUse> {
+/// Colours at the end, if the kernel has some; `map` says what those of their owners select.
+pub(crate) fn color_use(
+    repetitions: &[MemoryParts<'_>],
+    map: Option<&ColorMap>,
+) -> Option<ColorUse> {
     let first = repetitions.iter().flatten().map(|(_, m)| *m).next()?;
     let colors = first.pages_by_color.len();
     let in_color = |color: usize| {
@@ -28,12 +33,31 @@ pub(crate) fn color_use(repetitions: &[MemoryParts<'_>]) -> Option<ColorUse> {
             m.pages_by_color.get(color).map_or(0.0, |n| f64::from(*n))
         })
     };
+    let in_parts = |map: &ColorMap| {
+        let of = |m: &MemoryUse| match &m.colors {
+            Some(set) => colors::in_parts(map, set),
+            None => colors::in_parts(map, &ColorSet::first(map.colors())),
+        };
+        let counted = |parts: &MemoryParts<'_>| -> Vec<(f64, Vec<u32>)> {
+            parts.iter().map(|(weight, m)| (*weight, of(m))).collect()
+        };
+        let counted: Vec<_> = repetitions.iter().map(counted).collect();
+        let in_part = |part: usize| {
+            let of = |all: &Vec<(f64, Vec<u32>)>| {
+                let each = all.iter().map(|(weight, n)| weight * f64::from(n[part]));
+                each.sum::<f64>()
+            };
+            counted.iter().map(of).collect()
+        };
+        (0..of(first).len()).map(in_part).collect()
+    };
     (colors > 0).then(|| ColorUse {
         owned: first.own.as_ref().map(ToString::to_string),
         allowed: (first.colors.as_ref())
             .filter(|set| (set.len() as usize) < colors || first.own.is_some())
             .map(ToString::to_string),
         pages: (0..colors).map(in_color).collect(),
+        in_parts: map.map(in_parts).unwrap_or_default(),
         peak_pages: sample(repetitions, |m| m.usage.peak_pages as f64),
     })
 }

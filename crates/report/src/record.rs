@@ -341,6 +341,10 @@ pub struct ColorUse {
     /// 4 KiB pages in memory of each colour, from colour 0 on; a frame that several of
     /// its processes share counts once.
     pub pages: Vec<Sample>,
+    /// How many of those that its pages could have lie in each part of the last level that colours
+    /// tell apart. Not in the JSON.
+    #[serde(skip)]
+    pub in_parts: Vec<Sample>,
     /// Most 4 KiB pages in memory at once since the run began.
     pub peak_pages: Sample,
 }

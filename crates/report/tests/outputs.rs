@@ -392,6 +392,7 @@ fn colors_and_pages_are_shown_where_there_are_colors() {
         owned: Some("0-3".to_owned()),
         allowed: Some("0-3\u{1b}".to_owned()),
         pages: vec![Sample::new(vec![300.0; 3]); 4],
+        in_parts: Vec::new(),
         peak_pages: Sample::new(vec![1300.0; 3]),
     });
     let table = to_table(&study, &TableStyle::default());

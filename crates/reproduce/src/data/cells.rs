@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, collections::HashMap};
 
-use piebald_lab::{extra_names, runs_of, scenario::Scenario};
+use piebald_lab::{colors::cache_parts, extra_names, runs_of, scenario::Scenario};
 use piebald_report::{Metrics, ProgramResult, Sample, Study};
 
 use super::{
@@ -29,7 +29,7 @@ const PLAIN: [Plain; 10] = [
 
 /// Quantities of which each names one: a cache level, or what only some runs have.
 type Named = (&'static str, fn(&Metrics, &str) -> Option<Sample>);
-const NAMED: [Named; 3] = [
+const NAMED: [Named; 4] = [
     ("mpki", |m, level| {
         m.mpki
             .iter()
@@ -43,7 +43,14 @@ const NAMED: [Named; 3] = [
         let found = m.extra.iter().find(|e| e.name == name);
         found.map(|e| e.value.clone())
     }),
+    (COLORS_IN, |m, part| {
+        let parts = &m.colors.as_ref()?.in_parts;
+        parts.get(part.parse::<usize>().ok()?).cloned()
+    }),
 ];
+
+/// Colors in a part of the last level, which is named by its number.
+const COLORS_IN: &str = "colors_in";
 
 /// What became of an experiment at a point.
 pub(super) type Ran = Result<Came, NoStudy>;
@@ -327,7 +334,7 @@ impl Cells for Dry<'_> {
         }
         let made = made(what);
         let study =
-            |at: &Option<Planned>| check(at.as_ref().and_then(Planned::study), what, chosen);
+            |at: &Option<Planned>| check(at.as_ref().and_then(Planned::study), (what, of), chosen);
         Some(at.and_then(study).map(|()| made))
     }
 
@@ -373,7 +380,7 @@ fn made(what: &str) -> Value {
 /// Whether what is chosen is counted in a study, if its recordings are there.
 fn check(
     scenario: Option<&Scenario>,
-    what: &str,
+    (what, of): (&str, Option<&str>),
     chosen: &dyn Fn(&str) -> Option<String>,
 ) -> Valued<()> {
     let Some(scenario) = scenario else {
@@ -389,11 +396,30 @@ fn check(
         )));
     }
     let names = scenario.policies.iter().map(|p| p.name.as_str());
-    only_or("policy", chosen("policy"), names)?;
+    let policy = only_or("policy", chosen("policy"), names)?;
+    if let (COLORS_IN, Some(part)) = (what, of) {
+        check_part(scenario, &policy, part)?;
+    }
     let names = scenario.programs.iter().map(|p| p.name.as_str());
     let name = only_or(PROGRAM, chosen(PROGRAM), names)?;
     let place = scenario.programs.iter().position(|p| p.name == name);
     let Some(place) = place else { return Ok(()) };
     let (alone, met) = runs_of(scenario, place);
     is_together(chosen("run").as_deref(), met, alone).map(|_| ())
+}
+
+/// Whether a policy has a part of the last level with this number.
+fn check_part(scenario: &Scenario, policy: &str, part: &str) -> Valued<()> {
+    let found = scenario.policies.iter().find(|p| p.name == policy);
+    let parts = found.and_then(|policy| cache_parts(&scenario.machine, policy));
+    let wrong = |allowed: String| {
+        Err(Fault::Wrong(format!(
+            "{COLORS_IN}({part}) under policy {policy}: allowed: {allowed}"
+        )))
+    };
+    match parts {
+        None => wrong("policies whose colors select parts of the last level".to_owned()),
+        Some(parts) if part.parse().is_ok_and(|part: u32| part < parts) => Ok(()),
+        Some(parts) => wrong(format!("parts of the last level, 0 to {}", parts - 1)),
+    }
 }

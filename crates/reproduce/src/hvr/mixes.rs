@@ -124,6 +124,7 @@ pub(super) struct Ran {
     /// Of a program alone: misses of each second with 1, 2 .. groups of the cache.
     pub curve: Vec<u64>,
     /// Class and colours of each program that HVR managed, at the end, in the order of arrival.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests look at it"))]
     pub parts: Vec<(Option<Class>, ColorSet)>,
 }
 
@@ -310,17 +311,6 @@ impl Bench<'_> {
         crate::row::change(&over, &self.weighted(mix, way)?)
     }
 
-    /// Whether HVR put all LLCT into one part of the cache by colour bits 0 to 2, and nothing else
-    /// there, in every repetition.
-    pub(super) fn is_segregated(&self, mix: &Mix, way: Way) -> Result<bool, String> {
-        let mut all = true;
-        for repetition in 0..self.repetitions {
-            let ran = self.known(&(way, mix.clone(), repetition))?;
-            all &= is_apart(&ran.parts);
-        }
-        Ok(all)
-    }
-
     fn run(&self, (way, mix, repetition): &Key) -> Known {
         unless_stopped(self.stop)?;
         let seed = self.seed.wrapping_add(u64::from(*repetition));
@@ -461,27 +451,12 @@ fn per_mille(region: &Region, events: u64) -> f64 {
     1000.0 * events as f64 / region.counters.instructions as f64
 }
 
-/// Are all LLCT in one region of the cache, by the three lowest bits of a colour, and no other
-/// program there?
-fn is_apart(parts: &[(Option<Class>, ColorSet)]) -> bool {
-    let regions = |thrashing: bool| -> u8 {
-        let of = parts
-            .iter()
-            .filter(|(c, _)| (*c == Some(Class::Llct)) == thrashing);
-        of.flat_map(|(_, own)| own.iter())
-            .fold(0, |all, color| all | 1 << (color.0 & 7))
-    };
-    let (own, others) = (regions(true), regions(false));
-    own.count_ones() == 1 && own & others == 0
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use std::path::Path;
 
     use piebald_hw::presets;
     use piebald_sim::EPOCH;
-    use piebald_units::Color;
 
     use super::*;
     use crate::{
@@ -586,26 +561,5 @@ pub(super) mod tests {
         // Two parts with the same programs share none.
         let twice = Mix::drawn(("t", 1), &[(&many, 2), (&many, 3)]).expect("a mix");
         assert!(twice.members.iter().all(|m| m.1 == 0), "{twice:?}");
-    }
-
-    #[test]
-    fn programs_are_apart_if_all_that_sweep_have_one_region_for_themselves() {
-        let set = |colors: &[u16]| {
-            let mut set = ColorSet::default();
-            for c in colors {
-                set.insert(Color(*c));
-            }
-            set
-        };
-        let sweeps = |colors| (Some(Class::Llct), set(colors));
-        let other = |colors| (Some(Class::Llch), set(colors));
-        assert!(is_apart(&[
-            sweeps(&[0, 8]),
-            sweeps(&[16]),
-            other(&[1, 9, 31])
-        ]));
-        assert!(!is_apart(&[sweeps(&[0, 8]), sweeps(&[1]), other(&[2])]));
-        assert!(!is_apart(&[sweeps(&[0]), other(&[8, 1])]));
-        assert!(!is_apart(&[other(&[1])]));
     }
 }

@@ -18,7 +18,6 @@ mod fit;
 mod form;
 mod mixes;
 mod online;
-mod pairs;
 mod programs;
 mod rows;
 mod rules;
@@ -55,7 +54,7 @@ pub(crate) const MIXES: u64 = rows::LIST;
 
 type Give = fn(&Runs<'_>) -> Given;
 
-const STAGES: [Stage<Give>; 7] = [
+const STAGES: [Stage<Give>; 6] = [
     (
         &[
             ("H-4", "Figure 6: hot pages", TargetKind::H),
@@ -69,10 +68,6 @@ const STAGES: [Stage<Give>; 7] = [
             ("H-19", "Section 4.3: WPD and row hits", TargetKind::S),
         ],
         watched::alone,
-    ),
-    (
-        &[("H-20", "Section 7.3.1: workload 22'", TargetKind::H)],
-        pairs::workload_22,
     ),
     (&[("H-6", "Section 5: rules", TargetKind::H)], rules::rules),
     (
@@ -193,7 +188,7 @@ mod tests {
             inputs: "/nowhere".into(),
             quick: true,
             budget_refs: Some(1000),
-            only: ["H-20", "H-11"].map(str::to_owned).to_vec(),
+            only: ["H-14", "H-11"].map(str::to_owned).to_vec(),
             ..Options::default()
         };
         let record = |_: &crate::Wanted<'_>, _: &std::path::Path| Err(String::new());
@@ -205,7 +200,7 @@ mod tests {
         };
         let found = reproduce(&options, hooks).unwrap_or_else(|e| panic!("{e}"));
         let ids: Vec<&str> = found.targets.iter().map(|t| t.id.as_str()).collect();
-        assert_eq!(ids, ["H-11", "H-20"]);
+        assert_eq!(ids, ["H-11", "H-14"]);
         for target in &found.targets {
             let why = target.why.as_deref().unwrap_or_default();
             assert!(why.contains("stand-ins.sh hvr"), "{}: {why}", target.id);

@@ -11,7 +11,6 @@ fn name(way: Way) -> String {
     match way {
         Way::Linux => "Linux".to_owned(),
         Way::Fixed(policy) => policy.to_string(),
-        Way::Svp => "SVP".to_owned(),
         Way::Uvp => "UVP".to_owned(),
         Way::Coalescing => "baseline HVR".to_owned(),
         Way::Hvr => "HVR".to_owned(),
@@ -69,7 +68,7 @@ mod tests {
     #[test]
     fn ways_have_names_of_their_own() {
         let mut all: Vec<Way> = Policy::ALL.into_iter().map(Way::Fixed).collect();
-        all.extend([Way::Linux, Way::Svp, Way::Uvp, Way::Coalescing, Way::Hvr]);
+        all.extend([Way::Linux, Way::Uvp, Way::Coalescing, Way::Hvr]);
         all.extend(Cut::ALL.map(Way::Cut));
         let mut names: Vec<String> = all.iter().map(|way| name(*way)).collect();
         names.sort();

@@ -16,8 +16,6 @@ pub(super) enum Way {
     Linux,
     /// One policy for the mix.
     Fixed(Policy),
-    /// The decision tree without coalescing.
-    Svp,
     /// The cache by the miss curves of the programs.
     Uvp,
     /// The tree with coalescing, without Curve-VP.
@@ -49,7 +47,6 @@ pub(super) fn frames(way: Way) -> FrameRule {
         }
         Way::Fixed(policy) => (Framework::Fixed(policy), colors(&[16])),
         Way::Uvp => return FrameRule::Owned(divided().map().clone()),
-        Way::Svp => (Framework::Static, colors(&[16])),
         Way::Coalescing => (Framework::Coalescing, colors(&[16])),
         Way::Hvr => (Framework::Hvr, colors(&[16])),
     };
