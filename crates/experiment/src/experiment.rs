@@ -8,7 +8,8 @@ use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
     Advise, Before, Course, Deal, Files, Frames, Guest, KeyPath, MAX_REFS, Machine, MadeFile,
-    Memory, On, OnLimit, Policy, Problem, Program, Refs, Role, Sweep, Tree, Whole,
+    Memory, On, OnLimit, Policy, Problem, Program, Refs, Role, Sweep, SysMon, Tree, WatchedSpeed,
+    Whole,
     guest::{check_files, check_trees},
     problem::refused_value,
     value::{Version, described},
@@ -114,6 +115,9 @@ pub struct Experiment {
     /// Advice on shares of the last level. Default: none is given.
     #[schemars(extend("x-hosts" = "model"))]
     pub advise: Option<Advise>,
+    /// What SysMon sees of each program alone. Default: nothing is watched so.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub sysmon: Option<SysMon>,
     /// Runs that end by time. Default: runs end when every target's measured part has.
     #[schemars(extend("x-hosts" = "model"))]
     pub course: Option<Course>,
@@ -355,9 +359,15 @@ impl Experiment {
             Together::All => self.program.len() > 1,
             Together::EachTarget => self.program.iter().any(|p| p.role == Role::Polluter),
         };
-        if self.alone == Alone::None && !meet {
+        if self.alone == Alone::None && !meet && self.sysmon.is_none() {
             let allowed = "\"all\" or \"targets\" where programs do not run together";
             problems.push(Problem::refuse(KeyPath::of("alone"), "\"none\"", allowed));
+        }
+        let speed = self.sysmon.map(|sysmon| sysmon.speed);
+        if speed == Some(WatchedSpeed::Alone) && self.alone != Alone::All {
+            let path = KeyPath::of("sysmon").key("speed");
+            let allowed = "\"one\" where not all programs run alone";
+            problems.push(Problem::refuse(path, "\"alone\"", allowed));
         }
     }
 

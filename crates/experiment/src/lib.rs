@@ -40,6 +40,7 @@ mod requests;
 mod shapes;
 mod share;
 mod sweep;
+mod sysmon;
 mod text_file;
 mod upgrade;
 mod value;
@@ -74,6 +75,7 @@ pub use replayed::{Clients, DiskStart, Excerpt, NotPercent, Percent, REPLAYED, S
 pub use requests::{Align, MemorySize, NotMemory, Objects, Pace, Stage};
 pub use share::Share;
 pub use sweep::{On, Sweep};
+pub use sysmon::{SysMon, Translations, Walk, Walks, WatchedSpeed};
 pub use text_file::{TextError, read_text, read_text_from};
 pub use value::{MAX_REFS, Micros, Refs, Text, Whole};
 pub use words::{Word, Words};

@@ -15,7 +15,7 @@ use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
     Align, Binding, Change, Clients, Enter, Excerpt, KeyPath, Measure, Objects, OnLimit, Pace,
-    Problem, RegionRequest, Share, Stage, Text, Word,
+    Problem, RegionRequest, Share, Stage, Text, Walk, Word,
     colors::{Colors, check_changes},
     course::{Course, RunTime},
     replayed::REPLAYED,
@@ -157,6 +157,10 @@ pub struct Program {
     /// What it is to HVR. Default: HVR watches it.
     #[schemars(extend("x-hosts" = "model"))]
     pub class: Option<Word<Class>>,
+    /// How long SysMon takes to walk its page table, in microseconds, if it stands for a larger program. Default: by the
+    /// pages that it has.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub walk_us: Option<Walk>,
     /// When it comes, in microseconds of a course.
     #[schemars(extend("x-hosts" = "model"))]
     pub arrives_us: Option<RunTime>,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use piebald_experiment::Draws;
-use piebald_sim::mix;
+use piebald_sim::{draw, mix};
 use piebald_trace::recording::ReplayOptions;
 use piebald_units::{CoreId, CoreSet, FileId, op::OpSource};
 use piebald_workload::{Builtin, Program, ProgramError, Recorded, record};
@@ -17,17 +17,6 @@ pub struct Redraw {
     /// References of each thread.
     pub(crate) refs: u64,
     pub(crate) options: ReplayOptions,
-}
-
-/// A number that depends on all its parts (SplitMix64's finaliser).
-pub fn draw(seed: u64, words: &str, number: u64) -> u64 {
-    let parts = words.bytes().map(u64::from).chain([number]);
-    parts.fold(seed ^ 0x5851_f42d_4c95_7f2d, |h, p| {
-        let mut z = (h ^ p).wrapping_add(0x9E37_79B9_7F4A_7C15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    })
 }
 
 /// A number below `below` (0 if that is 0), at the same share of it for the same draw. Recordings of

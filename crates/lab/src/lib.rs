@@ -25,11 +25,12 @@ pub mod regions;
 pub mod replay;
 pub mod scenario;
 mod study;
+mod sysmon;
 mod tally;
 pub mod utility;
 
 pub use describe::machine_lines;
-pub use drawn::{Repetition, draw, share_of};
+pub use drawn::{Repetition, share_of};
 pub use foresee::study;
 pub use jobs::runs_of;
 pub use memory::extra_names;

@@ -174,6 +174,7 @@ fn plain(entry: &BeforeEntry) -> Option<ProgramEntry> {
         whole_iterations: false,
         count_copies: false,
         own_files: false,
+        walk: None,
         regions: None,
         cores: CoreSet::EMPTY,
         is_dealt: false,

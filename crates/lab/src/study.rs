@@ -40,6 +40,7 @@ use crate::{
     meter::{Meter, Shown},
     prepare::Prepared,
     scenario::{BeforeEntry, BeforeInput, Scenario},
+    sysmon,
 };
 
 /// Programs start within this time of one another.
@@ -103,6 +104,14 @@ pub enum StudyError {
     #[error("advise: {problem}")]
     Advise {
         /// What stands against it, and what is allowed.
+        problem: String,
+    },
+    /// SysMon could not watch a program.
+    #[error("sysmon: program \"{program}\": {problem}")]
+    SysMon {
+        /// The program.
+        program: String,
+        /// Why.
         problem: String,
     },
     /// It was stopped before anything was complete.
@@ -179,7 +188,16 @@ pub(crate) fn run_all(
         repetitions: &left.repetitions,
     })?;
     study.warnings.extend(left.warnings);
-    study.complete = complete;
+    let seen = sysmon::watch(
+        scenario,
+        inputs,
+        (hooks, hooks.model.unwrap_or(&own)),
+        study.policies.first(),
+    )?;
+    study.complete = complete && seen.is_some();
+    let (seen, others) = seen.unwrap_or_default();
+    study.sysmon = seen;
+    study.warnings.extend(others);
     study.simulated_refs = results.iter().flatten().map(|o| o.refs).sum();
     study.host_seconds = start.elapsed().as_secs_f64();
     Ok(study)

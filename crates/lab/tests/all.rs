@@ -17,6 +17,7 @@ mod replayed;
 mod scenario;
 mod sized_columns;
 mod study;
+mod sysmon;
 mod timed;
 mod truth;
 mod uvp;

@@ -1,6 +1,8 @@
 //! Studies as CSV in long format: one line per number.
 
-use crate::{ReportError, Sample, Study, advice, marks::Marks, regions::region_lines, rows::rows};
+use crate::{
+    ReportError, Sample, Study, advice, marks::Marks, regions::region_lines, rows::rows, sysmon,
+};
 
 const HEADER: [&str; 11] = [
     "policy", "program", "role", "phase", "metric", "unit", "mean", "ci95", "n", "status",
@@ -10,7 +12,7 @@ const HEADER: [&str; 11] = [
 /// One line per policy, program, phase (`alone`, `together`) and metric, below
 /// a header line; values in base units (`ps`, `B/s`, shares and slowdowns as
 /// ratios). Regions that stand for a
-/// program follow it, as `region_1_cpi`; advice comes last, under the policy `advice`. An
+/// program follow it, as `region_1_cpi`; advice and what SysMon sees come last, under the policies `advice` and `sysmon`. An
 /// unknown mean or interval is an empty field. `status` is
 /// `complete` or `PARTIAL`. `verdict` stands beside the slowdown of a program of which the
 /// [findings](crate::findings) say something: `shown`, or why no change is claimed, behind
@@ -99,6 +101,13 @@ fn write(
         let role = role.as_str();
         let fields = [
             "advice", &program, role, "alone", &metric, unit, &mean, "", &n, status, "",
+        ];
+        out.write_record(axes().chain(fields))?;
+    }
+    for (program, metric, unit, value) in sysmon::lines(study) {
+        let value = plain(Some(value));
+        let fields = [
+            "sysmon", program, "", "alone", metric, unit, &value, "", "1", status, "",
         ];
         out.write_record(axes().chain(fields))?;
     }

@@ -42,6 +42,7 @@ mod rows;
 mod sample;
 mod schema;
 mod sweep;
+mod sysmon;
 mod table;
 mod written;
 
@@ -74,6 +75,7 @@ pub use reproduction::{
 pub use sample::Sample;
 pub use schema::{DOCUMENTS, document_schema};
 pub use sweep::{sweep_to_csv, sweep_to_json, sweep_to_table};
+pub use sysmon::{SysMonFacts, SysMonResult, SysMonWindow};
 pub use table::{TableStyle, to_table};
 pub use written::{from_json, to_json};
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Advice, CourseResult, Finding, Sample,
+    Advice, CourseResult, Finding, Sample, SysMonResult,
     json::{nullable, nullable_points},
 };
 
@@ -78,6 +78,9 @@ pub struct Study {
     pub policies: Vec<PolicyResult>,
     /// Misses against cache size, if they were asked for.
     pub curves: Vec<MissCurve>,
+    /// What SysMon sees of each program of one thread alone, if it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sysmon: Vec<SysMonResult>,
     /// Who owns which cache sets over time, if it was asked for.
     pub set_maps: Vec<SetMap>,
     /// How few colors programs need, and how to split them, if that was asked for.
@@ -115,6 +118,7 @@ impl Default for Study {
             scenario: None,
             policies: Vec::new(),
             curves: Vec::new(),
+            sysmon: Vec::new(),
             set_maps: Vec::new(),
             advice: None,
             findings: Vec::new(),
@@ -193,6 +197,13 @@ pub struct ProgramResult {
     /// The regions that stand for it; `None` = it was run as it is. The metrics are
     /// then estimates for all that the regions stand for.
     pub regions: Option<RegionSet>,
+}
+
+impl ProgramResult {
+    /// Was it run at all, alone or together?
+    pub(crate) fn is_run(&self) -> bool {
+        self.together.is_some() || !self.alone.time_ps.values.is_empty()
+    }
 }
 
 /// Regions that stand for a longer program, and what they gave.

@@ -11,7 +11,7 @@ use crate::{
     headline,
     marks::Marks,
     regions::{Detail, region_table},
-    rows,
+    rows, sysmon,
 };
 
 /// How a table is written.
@@ -107,7 +107,16 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
         let _ = writeln!(out, "{shown}");
         paragraph(&mut out, &advice.remark, style.width);
     }
-    for policy in &study.policies {
+    if let Some(seen) = sysmon::table(study) {
+        let _ = writeln!(out, "\n{}", heading(sysmon::TITLE));
+        let mut shown = table(seen.head);
+        seen.rows
+            .into_iter()
+            .for_each(|row| add_row(&mut shown, row));
+        let _ = writeln!(out, "{shown}");
+    }
+    let is_run = |p: &&PolicyResult| p.programs.iter().any(ProgramResult::is_run);
+    for policy in study.policies.iter().filter(is_run) {
         let title = format!("Policy {}", clean(&policy.name));
         let _ = writeln!(out, "\n{} {}", heading(&title), clean(&policy.description));
         for table in blocks(policy, &marks, style.width) {

@@ -14,7 +14,8 @@ use piebald_sim::{Case, Model, NOT_KEPT, Outcome, Watch, mix};
 
 use crate::{Hooks, Written};
 
-pub(crate) use piebald_lab::{draw, share_of};
+pub(crate) use piebald_lab::share_of;
+pub(crate) use piebald_sim::draw;
 
 /// Aged memories that are kept for the next study: one for each repetition and kind of frames of a few
 /// policies, or for each of many policies in one repetition.

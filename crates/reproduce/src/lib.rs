@@ -389,7 +389,7 @@ mod tests {
             found.expect_err(id).to_string()
         };
         assert_eq!(refused(System::Rainbow, "R-9"), "R-9: it needs no runs");
-        let allowed = refused(System::Hvr, "H-4");
+        let allowed = refused(System::Hvr, "H-B2");
         assert!(
             allowed.contains("no experiment files; allowed: H-"),
             "{allowed}"

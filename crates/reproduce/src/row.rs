@@ -277,6 +277,16 @@ pub(crate) fn correlation(a: &[f64], b: &[f64]) -> f64 {
     sum(&|x, y| x * y) / (sum(&|x, _| x * x) * sum(&|_, y| y * y)).sqrt()
 }
 
+/// The place of each number in their order, from 0; equal ones share the mean of theirs.
+pub(crate) fn ranks(all: &[f64]) -> Vec<f64> {
+    let rank = |own: &f64| {
+        let below = all.iter().filter(|other| *other < own).count() as f64;
+        let equal = all.iter().filter(|other| *other == own).count() as f64;
+        below + (equal - 1.0) / 2.0
+    };
+    all.iter().map(rank).collect()
+}
+
 /// The case whose mean is farthest from zero.
 pub(crate) fn farthest(found: &[Found]) -> Found {
     let all: Result<Vec<Sample>, String> = found.iter().cloned().collect();

@@ -22,12 +22,13 @@ mod reads;
 pub mod replay;
 mod setup;
 mod snapshot;
+mod sysmon;
 mod task;
 mod threads;
 mod work;
 
 pub use case::{Boot, Case, FrameRule, Managed};
-pub use draws::mix;
+pub use draws::{draw, mix};
 pub use engine::{run, run_after};
 pub use files::{Files, FilesError, Zone};
 pub use model::{CaseError, EPOCH, Model, NOT_KEPT, RAINBOW, Watch};
@@ -37,4 +38,5 @@ pub use setup::{
     Outcome, ProgramOutcome, ProgramSetup, Progress, Recolor, Setup, SimError, Stay,
 };
 pub use snapshot::{IoUse, ReadUse, Region, Snapshot, TimeSample};
+pub use sysmon::{PageWatch, PagesSeen};
 pub use threads::{NR_HOPS, Threads};

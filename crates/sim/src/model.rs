@@ -21,12 +21,13 @@ use piebald_policy::{
 };
 use piebald_store::{Key, Store};
 use piebald_units::{ColorAsk, CoreId, PAGE_SHIFT, Picos};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     case::{Boot, Case, FrameRule, hardware_threads},
     engine,
     setup::{Outcome, Progress, Setup, SimError},
+    sysmon::{PageWatch, PagesSeen},
 };
 
 /// How far a thread may run ahead inside its private caches (design: 1 us).
@@ -147,12 +148,35 @@ impl Model {
     /// # Errors
     /// See [`CaseError`].
     pub fn run(&self, case: &Case, watch: Watch<'_>) -> Result<Outcome, CaseError> {
-        let known = self.store.as_deref().zip(case.identity());
+        let simulate = || self.simulate(case, watch);
+        self.kept_or(case.identity(), watch.stop, simulate)
+    }
+
+    /// What SysMon sees of a program alone.
+    ///
+    /// # Errors
+    /// See [`CaseError`].
+    pub fn watch_pages(
+        &self,
+        of: &PageWatch,
+        stop: Option<&AtomicBool>,
+    ) -> Result<PagesSeen, CaseError> {
+        self.kept_or(of.identity(), stop, || Ok(of.run(stop)?))
+    }
+
+    /// What the store has of a run, by all that its outcome depends on, or what it comes to.
+    fn kept_or<O: Serialize + DeserializeOwned + PartialEq>(
+        &self,
+        identity: Option<String>,
+        stop: Option<&AtomicBool>,
+        simulate: impl Fn() -> Result<O, CaseError>,
+    ) -> Result<O, CaseError> {
+        let known = self.store.as_deref().zip(identity);
         let Some((store, text)) = known else {
             if self.only_looks() {
                 return Err(CaseError::NotKept);
             }
-            return self.simulate(case, watch);
+            return simulate();
         };
         if store.only_looks() {
             return match store.get(&text).ok_or(CaseError::NotKept)? {
@@ -162,20 +186,20 @@ impl Model {
         }
         let find = || store.get_if(&text, Kept::outcome);
         if let Some(found) = find() {
-            return self.found(found, case, watch, (store, &text));
+            return checked(found, simulate, (store, &text));
         }
-        let lease = store.lease(&text, watch.stop);
+        let lease = store.lease(&text, stop);
         // Somebody else has made it in the meantime.
         if let Some(found) = find() {
             return Ok(found);
         }
         let began = Instant::now();
-        let outcome = self.simulate(case, watch);
+        let outcome = simulate();
         match &outcome {
             Ok(outcome) => store.put(&text, &Kept::Outcome(outcome), began.elapsed()),
             Err(CaseError::Run(SimError::Stopped | SimError::Input { .. })) => {}
             Err(error) => {
-                let why = Kept::<Outcome>::Failure(error.to_string());
+                let why = Kept::<O>::Failure(error.to_string());
                 store.put(&text, &why, began.elapsed());
             }
         }
@@ -192,24 +216,6 @@ impl Model {
             let why = Kept::<Outcome>::Failure(why.to_string());
             store.put(&text, &why, Duration::ZERO);
         }
-    }
-
-    /// An outcome that was found, which some of the time is made once more.
-    fn found(
-        &self,
-        found: Outcome,
-        case: &Case,
-        watch: Watch<'_>,
-        (store, text): (&Store, &str),
-    ) -> Result<Outcome, CaseError> {
-        let key = store.key(text);
-        if key.is_one_in(CHECKED) {
-            if self.simulate(case, watch)? != found {
-                return Err(CaseError::Differs(key));
-            }
-            store.count_check();
-        }
-        Ok(found)
     }
 
     fn simulate(&self, case: &Case, watch: Watch<'_>) -> Result<Outcome, CaseError> {
@@ -274,6 +280,22 @@ impl Model {
         }
         place
     }
+}
+
+/// An outcome that was found, which some of the time is made once more.
+fn checked<O: PartialEq>(
+    found: O,
+    simulate: impl Fn() -> Result<O, CaseError>,
+    (store, text): (&Store, &str),
+) -> Result<O, CaseError> {
+    let key = store.key(text);
+    if key.is_one_in(CHECKED) {
+        if simulate()? != found {
+            return Err(CaseError::Differs(key));
+        }
+        store.count_check();
+    }
+    Ok(found)
 }
 
 /// Without files and held colors, so that histories are shared whatever comes on top.

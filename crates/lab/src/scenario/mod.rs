@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use piebald_experiment::{
     Advise, Alone, BudgetOf, Deal, Document, Draws, Enter, Experiment, Frames, HostName, KeyPath,
-    MadeFile, MemorySize, MemoryState, PolicyColors, Problem, Refused, RegionRequest, Share, Text,
-    Together,
+    MadeFile, MemorySize, MemoryState, PolicyColors, Problem, Refused, RegionRequest, Share,
+    SysMon, Text, Together,
 };
 use piebald_hw::{Features, spec::MachineSpec};
 use piebald_os_model::{
@@ -68,6 +68,8 @@ pub struct Scenario {
     pub set_map: u32,
     /// Cache sizes of the miss curves; 0 = no curves.
     pub miss_curve: u32,
+    /// What SysMon sees of each program alone; `None` = nothing is watched so.
+    pub sysmon: Option<SysMon>,
     /// Which programs run together.
     pub together: Together,
     /// Which programs run alone.
@@ -111,6 +113,8 @@ pub struct ProgramEntry {
     pub count_copies: bool,
     /// Its files are no other program's.
     pub own_files: bool,
+    /// How long SysMon takes to walk its page table; `None` = by its pages.
+    pub walk: Option<Picos>,
     /// Regions that stand for it; `None` = it is run from its beginning.
     pub regions: Option<RegionRequest>,
     /// Hardware threads that it may use, or of which it is dealt one.
@@ -380,6 +384,7 @@ impl Scenario {
             disabled_controllers: experiment.machine.controllers_off(),
             set_map: experiment.output.set_map.get_u32(),
             miss_curve: experiment.output.miss_curve.get_u32(),
+            sysmon: experiment.sysmon,
             together: experiment.together,
             alone: experiment.alone,
             course: experiment.course.map(|course| Course {

@@ -165,6 +165,7 @@ fn entry(program: &Program, cores: CoreSet, input: Input) -> ProgramEntry {
         whole_iterations: program.whole_iterations,
         count_copies: program.count_copies,
         own_files: program.own_files,
+        walk: program.walk_us.map(|walk| walk.picos()),
         regions: program.regions,
         cores,
         is_dealt: program.cores.0.is_empty(),

@@ -40,6 +40,7 @@ impl fmt::Display for Class {
 
 /// A mean that is compared exactly: the sum is never divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Mean {
     /// Sum of the values.
     pub sum: u64,
@@ -81,6 +82,7 @@ impl Mean {
 /// used, by how many of those there are. High for a program that comes back to its pages
 /// often (section 4.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Wpd {
     /// Sum of the weights, in tenths.
     pub tenths: u64,
@@ -106,6 +108,7 @@ impl Wpd {
 
 /// What is known of a program when it is classified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Facts {
     /// Hot pages of the last windows of JOB1.
     pub hot_pages: Mean,

@@ -14,6 +14,7 @@ use crate::{
     marks::Marks,
     regions::{Detail, RegionTable, region_table},
     rows,
+    sysmon::{self, SysMonTable},
     table::{at_most, repetitions, until},
 };
 use figures::sections;
@@ -34,6 +35,8 @@ struct Page {
     policies: Vec<(String, String)>,
     sections: Vec<Section>,
     advice: Vec<AdviceTable>,
+    /// What SysMon sees: title and table.
+    sysmon: Option<(&'static str, SysMonTable)>,
     /// Policy and table.
     regions: Vec<(String, RegionTable)>,
     numbers: Vec<ProgramNumbers>,
@@ -105,6 +108,7 @@ fn page(study: &Study, findings: &[Finding]) -> Result<String, ReportError> {
             marks.remarks(),
         )?,
         advice: study.advice.iter().flat_map(advice::tables).collect(),
+        sysmon: sysmon::table(study).map(|table| (sysmon::TITLE, table)),
         regions: regions(study, &marks),
         numbers: program_numbers(study, &marks),
         remarks: marks.remarks(),

@@ -46,7 +46,8 @@ impl Phase {
 /// One table per program.
 pub(crate) fn program_numbers(study: &Study, marks: &Marks) -> Vec<ProgramNumbers> {
     let names = rows::program_names(&study.policies);
-    names.iter().map(|name| one(study, marks, name)).collect()
+    let all = names.iter().map(|name| one(study, marks, name));
+    all.filter(|table| !table.heads.is_empty()).collect()
 }
 
 fn one(study: &Study, marks: &Marks, name: &str) -> ProgramNumbers {
@@ -54,6 +55,7 @@ fn one(study: &Study, marks: &Marks, name: &str) -> ProgramNumbers {
         .policies
         .iter()
         .filter_map(|p| Some((p.name.as_str(), rows::find(p, name)?)))
+        .filter(|(_, program)| program.is_run())
         .collect();
     let phases = |p: &ProgramResult| 1 + usize::from(p.together.is_some());
     let programs: Vec<&ProgramResult> = found.iter().map(|(_, p)| *p).collect();

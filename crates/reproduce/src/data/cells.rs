@@ -3,7 +3,7 @@
 use std::{cell::Cell, collections::HashMap};
 
 use piebald_lab::{colors::cache_parts, extra_names, runs_of, scenario::Scenario};
-use piebald_report::{Metrics, ProgramResult, Sample, Study};
+use piebald_report::{Metrics, ProgramResult, Sample, Study, SysMonResult};
 
 use super::{
     eval::{Cells, EXPERIMENT, Fault, Value, Valued},
@@ -51,6 +51,10 @@ const NAMED: [Named; 4] = [
 
 /// Colors in a part of the last level, which is named by its number.
 const COLORS_IN: &str = "colors_in";
+/// A number of what SysMon sees of a program alone, by its name.
+const SYSMON: &str = "sysmon";
+/// The class that SysMon tells, as files spell it, or "none".
+const SYSMON_CLASS: &str = "sysmon_class";
 
 /// What became of an experiment at a point.
 pub(super) type Ran = Result<Came, NoStudy>;
@@ -166,11 +170,11 @@ fn only_or<'n>(
 fn is_known(what: &str, of: Option<&str>) -> bool {
     match of {
         None => {
-            let of_study = PLAIN.iter().any(|(name, _)| *name == what);
+            let of_study = PLAIN.iter().any(|(name, _)| *name == what) || what == SYSMON_CLASS;
             of_study || replays::PLAIN.contains(&what) || replays::COUNTED.contains(&what)
         }
         Some(_) => {
-            let of_study = NAMED.iter().any(|(name, _)| *name == what);
+            let of_study = NAMED.iter().any(|(name, _)| *name == what) || what == SYSMON;
             of_study || replays::NAMED.contains(&what)
         }
     }
@@ -240,6 +244,9 @@ fn counted_in(
     chosen: &dyn Fn(&str) -> Option<String>,
 ) -> Valued<Value> {
     match came {
+        Came::Study(study) if [SYSMON, SYSMON_CLASS].contains(&what) => {
+            seen_by_sysmon(study, of, chosen)
+        }
         Came::Study(study) => counted_in_study(study, what, of, chosen),
         Came::Replays { policies, replays } => {
             let at = policy_at(policies, chosen)?;
@@ -255,6 +262,29 @@ fn policy_at(policies: &[String], chosen: &dyn Fn(&str) -> Option<String>) -> Va
     let name = only_or("policy", chosen("policy"), names)?;
     let at = policies.iter().position(|policy| *policy == name);
     at.ok_or_else(|| Fault::Missing(format!("policy {name} was not run")))
+}
+
+/// A number of what SysMon sees of a program, or the class that it tells.
+fn seen_by_sysmon(
+    study: &Study,
+    of: Option<&str>,
+    chosen: &dyn Fn(&str) -> Option<String>,
+) -> Valued<Value> {
+    let names = study.sysmon.iter().map(|seen| seen.program.as_str());
+    let name = only_or(PROGRAM, chosen(PROGRAM), names)?;
+    let seen = study.sysmon.iter().find(|seen| seen.program == name);
+    let missing = || Fault::Missing(format!("{name}: SysMon did not watch it"));
+    let seen = seen.ok_or_else(missing)?;
+    match of {
+        None => {
+            let class = seen.class.as_deref().unwrap_or("none");
+            Ok(Value::Text(class.to_ascii_lowercase()))
+        }
+        Some(what) => {
+            let none = || Fault::Missing(format!("{name}: it had no whole window"));
+            seen.figure(what).map(Value::Number).ok_or_else(none)
+        }
+    }
 }
 
 fn counted_in_study(
@@ -332,6 +362,12 @@ impl Cells for Dry<'_> {
             let names: Vec<&str> = extra_names().collect();
             return wrong(format!("{what}(\"{name}\"): allowed: {}", names.join(", ")));
         }
+        if let (Some(name), SYSMON) = (of, what)
+            && !SysMonResult::names().any(|known| known == name)
+        {
+            let names: Vec<&str> = SysMonResult::names().collect();
+            return wrong(format!("{what}(\"{name}\"): allowed: {}", names.join(", ")));
+        }
         let made = made(what);
         let study =
             |at: &Option<Planned>| check(at.as_ref().and_then(Planned::study), (what, of), chosen);
@@ -370,10 +406,11 @@ fn check_replayed(
 
 /// What a formula is checked with.
 fn made(what: &str) -> Value {
-    if what == "counts" {
-        Value::Is(true)
-    } else {
-        Value::Sample(Sample::new(vec![1.0, 1.5, 1.25]))
+    match what {
+        "counts" => Value::Is(true),
+        SYSMON => Value::Number(1.5),
+        SYSMON_CLASS => Value::Text("ccf".to_owned()),
+        _ => Value::Sample(Sample::new(vec![1.0, 1.5, 1.25])),
     }
 }
 
@@ -389,11 +426,21 @@ fn check(
     let of_replays = [&replays::PLAIN[..], &replays::NAMED, &replays::COUNTED].concat();
     let of_studies = PLAIN.map(|(name, _)| name).into_iter();
     let of_studies = of_studies.chain(NAMED.map(|(name, _)| name));
+    let of_studies = of_studies.chain([SYSMON, SYSMON_CLASS]);
     if of_replays.contains(&what) && !of_studies.clone().any(|name| name == what) {
         let allowed = of_studies.collect::<Vec<_>>().join(", ");
         return Err(Fault::Wrong(format!(
             "{what} of a study: allowed: {allowed}"
         )));
+    }
+    if [SYSMON, SYSMON_CLASS].contains(&what) {
+        if scenario.sysmon.is_none() {
+            return Err(Fault::Wrong(format!(
+                "{what}: nothing is watched: allowed: with a table [sysmon]"
+            )));
+        }
+        let names = scenario.programs.iter().map(|p| p.name.as_str());
+        return only_or(PROGRAM, chosen(PROGRAM), names).map(|_| ());
     }
     let names = scenario.policies.iter().map(|p| p.name.as_str());
     let policy = only_or("policy", chosen("policy"), names)?;

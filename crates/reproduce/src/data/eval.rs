@@ -7,6 +7,7 @@ use piebald_report::{Sample, Verdict};
 use super::{
     fold::folded,
     formula::{Formula, Piece, Template, Two},
+    thresholds,
 };
 use crate::{row::Found, verdict};
 
@@ -471,6 +472,11 @@ impl Eval<'_, '_> {
                 let verdict = verdict::range(low, high, &known_sample(sample)?);
                 return Ok(Value::Is(verdict == Verdict::Match));
             }
+            ("classified", [of, hot, reuse, wpd]) => {
+                let of = self.value(of)?;
+                let [hot, reuse, wpd] = [hot, reuse, wpd].map(|formula| self.value(formula));
+                return thresholds::classified(&of, [&hot?, &reuse?, &wpd?]);
+            }
             (_, [of]) => {
                 let text = self.value(of)?.text()?;
                 if let Some(value) = self.counted(what, Some(&text)) {
@@ -504,6 +510,9 @@ impl Eval<'_, '_> {
             if what == "first" && columns.iter().any(|c| !c.is_empty()) {
                 break;
             }
+        }
+        if what == "thresholds" {
+            return thresholds::fitted(&columns, self.names.cells.asked().is_some());
         }
         folded(what, &columns)
     }

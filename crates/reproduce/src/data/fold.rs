@@ -9,6 +9,10 @@ pub(super) fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
     let numbers = |column: &[Value]| column.iter().map(number).collect::<Valued<Vec<f64>>>();
     match (what, columns) {
         ("correlation", [a, b]) => Ok(Value::Number(row::correlation(&numbers(a)?, &numbers(b)?))),
+        ("rank_correlation", [a, b]) => {
+            let ranks = |column: &[Value]| numbers(column).map(|all| row::ranks(&all));
+            Ok(Value::Number(row::correlation(&ranks(a)?, &ranks(b)?)))
+        }
         ("first", [of]) => of.first().cloned().ok_or_else(none),
         ("last", [of]) => of.last().cloned().ok_or_else(none),
         ("count", [of]) => Ok(Value::Number(of.len() as f64)),
@@ -87,7 +91,7 @@ pub(super) fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
         }
         _ => wrong(format!(
             "\"{what}\" of {} formulas over an axis: allowed: mean, min, max, sum, span, rise, falls, \
-             farthest, first, last, count, names, all, any, cases of one, correlation of two",
+             farthest, first, last, count, names, all, any, cases of one, correlation and rank_correlation of two, thresholds of five",
             columns.len()
         )),
     }

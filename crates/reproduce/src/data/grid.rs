@@ -554,6 +554,9 @@ impl Making<'_> {
             return Err(format!("{place}.stand_in = {name}: allowed: {allowed}"));
         };
         program.entry("name").or_insert(name.clone());
+        if let Some(walk) = known.walk_us.and_then(|walk| i64::try_from(walk).ok()) {
+            program.entry("walk_us").or_insert(Toml::Integer(walk));
+        }
         if let Some(builtin) = &known.builtin {
             program.insert("builtin".to_owned(), Toml::String(builtin.clone()));
             program.entry("redraw").or_insert(Toml::Boolean(true));

@@ -28,6 +28,9 @@ mod tests_narrowed;
 mod tests_replays;
 #[cfg(test)]
 mod tests_several;
+#[cfg(test)]
+mod tests_sysmon;
+pub(crate) mod thresholds;
 
 use std::{
     cell::{Cell, RefCell},

@@ -92,6 +92,11 @@ fn formulas_come_to_what_arithmetic_by_hand_does() {
         ("max(size: x).mean", 6.0),
         ("farthest(size: x - 100).mean", -97.0),
         ("correlation(size: size, 3 - 2 * size)", -1.0),
+        ("rank_correlation(size: size, size * size)", 1.0),
+        (
+            "rank_correlation(size where size < 4: size, abs(size - 2))",
+            0.0,
+        ),
         ("all(size: size < 5) && !any(size: size == 5)", 1.0),
         ("if(k > 3, 1, missing)", 1.0),
         ("k > 3 || missing.mean > 0", 1.0),

@@ -5,7 +5,6 @@
 use piebald_policy::hvr::{Borders, Class, Counts};
 
 use super::{
-    fit::{line, search},
     mixes::{Mix, Ran},
     rows::Runs,
     ways::Way,
@@ -14,6 +13,67 @@ use super::{
 /// Cycles that the paper's machine takes to read a line from a row that is closed, with nothing else
 /// under way: 62 ns.
 const LATENCY: u32 = 175;
+
+/// Steps of the grid to either side of a cost, each a factor of the square root of two: from a 64th to 64 times
+/// as much.
+const STEPS: i32 = 12;
+
+/// A cost on the grid, and how far it is from the value that it starts from.
+fn line(value: u32) -> impl Iterator<Item = (u32, u32)> {
+    let at = move |step: i32| f64::from(value) * 2f64.powf(f64::from(step) / 2.0);
+    let steps = -STEPS..=STEPS;
+    steps.map(move |step| ((at(step).round() as u32).max(1), step.unsigned_abs()))
+}
+
+/// What fits best.
+struct Fit<T> {
+    /// Of those with the highest score, the nearest to where the grid starts from.
+    best: T,
+    /// The same for each case without it: fitted to all others.
+    without: Vec<T>,
+}
+
+/// The best so far: its score, and how near the start of the grid it is.
+type Best<T> = (i32, std::cmp::Reverse<u32>, T);
+
+fn improve<T: Copy>(best: &mut Option<Best<T>>, score: i32, far: u32, of: T) {
+    let near = std::cmp::Reverse(far);
+    if best.is_none_or(|known| (score, near) > (known.0, known.1)) {
+        *best = Some((score, near, of));
+    }
+}
+
+/// What has the highest score of a grid, whose members come with their distances from where it starts. Of some
+/// that are as good and as near the first of the grid is taken.
+///
+/// # Errors
+/// No case, or an empty grid.
+fn search<T: Copy, C>(
+    grid: impl Iterator<Item = (T, u32)>,
+    cases: &[C],
+    score: impl Fn(&T, &C) -> i32,
+) -> Result<Fit<T>, String> {
+    if cases.is_empty() {
+        return Err("no program was classified".to_owned());
+    }
+    let (mut best, mut without) = (None, vec![None; cases.len()]);
+    let mut scores = vec![0; cases.len()];
+    for (member, far) in grid {
+        for (slot, case) in scores.iter_mut().zip(cases) {
+            *slot = score(&member, case);
+        }
+        let sum: i32 = scores.iter().sum();
+        improve(&mut best, sum, far, member);
+        for (best, score) in without.iter_mut().zip(&scores) {
+            improve(best, sum - score, far, member);
+        }
+    }
+    let found = |best: Option<Best<T>>| best.map(|(.., of)| of);
+    let without = without.into_iter().map(found).collect::<Option<Vec<T>>>();
+    let fit = found(best).zip(without);
+    let fit = fit.map(|(best, without)| Fit { best, without });
+    fit.ok_or_else(|| "there is nothing on the grid".to_owned())
+}
 
 /// What a program's counters said, and its measured class.
 struct Case {
@@ -136,7 +196,6 @@ mod tests {
         let did = Did {
             pace: 0.4,
             ipc: 1.0,
-            row_hits: 0.5,
             faults: 0.0,
             moving: 0.0,
             lines,
@@ -146,6 +205,20 @@ mod tests {
             curve,
             parts: Vec::new(),
         }
+    }
+
+    #[test]
+    fn the_nearest_of_the_best_is_taken_with_and_without_each_case() {
+        // Each case is right from its own cost on.
+        let found = search(line(100), &[100, 150, 400], |cost, case| {
+            i32::from(cost >= case)
+        });
+        let found = found.expect("three cases");
+        assert_eq!((found.best, found.without), (400, vec![400, 400, 200]));
+        let none: [u32; 0] = [];
+        assert!(search(line(100), &none, |_, _| 0).is_err());
+        let all: Vec<u32> = line(100).map(|(cost, _)| cost).collect();
+        assert_eq!((all[0], all[24]), (2, 6400));
     }
 
     #[test]

@@ -106,8 +106,6 @@ pub(super) struct Did {
     pub pace: f64,
     /// Instructions per cycle, those of the kernel for it included.
     pub ipc: f64,
-    /// Share of the accesses to memory that found their row open; NaN without any.
-    pub row_hits: f64,
     /// Page faults for 1000 references, those that move pages included.
     pub faults: f64,
     /// Share of its time that went to moving its pages.
@@ -276,33 +274,10 @@ impl Bench<'_> {
         Ok(100.0 * (self.without_moves(mix, way)? / linux - 1.0))
     }
 
-    /// Share of the first program's accesses to memory that found their row open; NaN without any.
-    pub(super) fn row_hits(&self, mix: &Mix, way: Way) -> Result<f64, String> {
-        let mut all = Vec::new();
-        for repetition in 0..self.repetitions {
-            let ran = self.known(&(way, mix.clone(), repetition))?;
-            all.push(ran.did[0].row_hits);
-        }
-        Ok(all.iter().sum::<f64>() / all.len() as f64)
-    }
-
-    /// Instructions per cycle of the first program of a mix under a way.
-    pub(super) fn ipc(&self, mix: &Mix, way: Way) -> Found {
-        self.first(mix, way, |did| did.ipc)
-    }
-
     /// Page faults of each program for 1000 references, in the first repetition.
     pub(super) fn faults(&self, mix: &Mix, way: Way) -> Result<Vec<f64>, String> {
         let ran = self.known(&(way, mix.clone(), 0))?;
         Ok(ran.did.iter().map(|did| did.faults).collect())
-    }
-
-    fn first(&self, mix: &Mix, way: Way, of: fn(&Did) -> f64) -> Found {
-        let each = (0..self.repetitions).map(|repetition| {
-            let ran = self.known(&(way, mix.clone(), repetition))?;
-            Ok(of(&ran.did[0]))
-        });
-        Ok(Sample::new(each.collect::<Result<Vec<_>, String>>()?))
     }
 
     /// Gain of a way over another in weighted speedup, in percent.
@@ -348,12 +323,10 @@ impl Bench<'_> {
         let regions = outcome.programs.iter().map(|p| &p.region);
         let did = regions.map(|r| {
             let c = &r.counters;
-            let rows = c.row_hits + c.row_closed + c.row_conflicts;
             let cycles = r.time.0 as f64 / cycle_ps;
             Did {
                 pace: r.refs as f64 / cycles,
                 ipc: c.instructions as f64 / cycles,
-                row_hits: c.row_hits as f64 / rows as f64,
                 faults: 1000.0 * r.faults as f64 / r.refs as f64,
                 moving: r.following.0 as f64 / r.time.0 as f64,
                 lines: per_mille(r, c.memory_reads + c.prefetch_reads),

@@ -14,19 +14,15 @@ mod by_itself;
 mod by_rule;
 mod classes;
 mod counters;
-mod fit;
 mod form;
 mod mixes;
 mod online;
 mod programs;
 mod rows;
 mod rules;
-mod tlb;
 mod today;
 mod told;
-mod watched;
 mod ways;
-mod windows;
 
 use piebald_hw::presets;
 use piebald_report::{Reproduction, TargetKind};
@@ -54,21 +50,7 @@ pub(crate) const MIXES: u64 = rows::LIST;
 
 type Give = fn(&Runs<'_>) -> Given;
 
-const STAGES: [Stage<Give>; 6] = [
-    (
-        &[
-            ("H-4", "Figure 6: hot pages", TargetKind::H),
-            ("H-5", "Figure 9: re-use times", TargetKind::S),
-            ("H-7", "Figure 7: the classifier", TargetKind::H),
-            (
-                "H-18",
-                "Figures 6 and 8: hot pages over time",
-                TargetKind::S,
-            ),
-            ("H-19", "Section 4.3: WPD and row hits", TargetKind::S),
-        ],
-        watched::alone,
-    ),
+const STAGES: [Stage<Give>; 5] = [
     (&[("H-6", "Section 5: rules", TargetKind::H)], rules::rules),
     (
         &[

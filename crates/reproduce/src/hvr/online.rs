@@ -8,40 +8,96 @@
 
 use std::sync::atomic::Ordering;
 
-use piebald_policy::hvr::{Class, MonitorConfig, Thresholds};
+use piebald_policy::hvr::{Class, MonitorConfig, Thresholds, Unseen};
 use piebald_report::{Sample, TargetKind};
+use piebald_sim::PageWatch;
+use rayon::prelude::*;
 
 use super::{
     Given, counters,
-    fit::{Counted, fit},
     mixes::Mix,
     rows::{Runs, number, share},
-    watched::{TIME_SCALE, all, cases},
     ways::Way,
-    windows::Look,
 };
-use crate::row::Row;
+use crate::{
+    data::thresholds::{self, Case, fit},
+    row::Row,
+};
 
 pub(super) const TITLE: &str = "Beyond: HVR with classes that SysMon or counters tell";
 
 /// Classes of all programs, by their places.
 type Classes = Vec<Option<Class>>;
 
+/// Times between windows are divided by this (protocol).
+const TIME_SCALE: u32 = 1000;
+/// References of each program that are watched, and of the quick form.
+const REFS: u64 = 100_000_000;
+const QUICK_REFS: u64 = 20_000_000;
+
+/// What a program that is wrongly held for an LLCT costs, in programs that are told right.
+const FALSE_ALARM: f64 = 3.0;
+
+/// The places of the programs of one thread, and what their windows told, each alone at one
+/// instruction per cycle: as the experiment `watched` of the grid has it.
+fn cases(runs: &Runs<'_>) -> Result<(Vec<usize>, Vec<Case>), String> {
+    let bench = &runs.bench;
+    let refs = if runs.form.quick { QUICK_REFS } else { REFS };
+    let places = runs.of(&Class::ALL);
+    let case = |at: &usize| {
+        let program = &bench.programs[*at];
+        let name = &program.name;
+        let ready = program.ready(&bench.inputs, bench.seed, refs);
+        let ready = ready.map_err(|why| format!("{name}: {why}"))?;
+        let watch = PageWatch {
+            name: name.clone(),
+            program: ready.input,
+            prime: ready.prime,
+            monitor: MonitorConfig {
+                unseen: Unseen::Ran,
+                ..MonitorConfig::PAPER
+            },
+            tlb: bench.spec.tlb,
+            speed: bench.spec.core.clock,
+            walk: program.walk,
+            time_scale: TIME_SCALE,
+            refs,
+            seed: bench.seed,
+        };
+        let seen = bench.model.watch_pages(&watch, bench.stop);
+        let seen = seen.map_err(|e| e.to_string())?;
+        let known = seen.facts.zip(bench.classes[*at]);
+        let (facts, class) = known.ok_or(format!("{name}: it was not classified"))?;
+        Ok(Case {
+            facts: facts.into(),
+            class,
+        })
+    };
+    let cases: Vec<Result<Case, String>> = places.par_iter().map(case).collect();
+    let cases = cases.into_iter().collect::<Result<Vec<_>, String>>()?;
+    Ok((places, cases))
+}
+
 /// What SysMon finds with the paper's thresholds, and with those fitted to all other programs.
 fn found(runs: &Runs<'_>) -> Result<[Classes; 3], String> {
-    let seen = all(runs, &Look::PAPER, TIME_SCALE);
-    let (places, cases) = cases(runs, &seen)?;
+    let (places, cases) = cases(runs)?;
     let told = |thresholds: &[Thresholds]| {
         let mut classes: Classes = runs.bench.classes.to_vec();
         for ((at, case), thresholds) in places.iter().zip(&cases).zip(thresholds) {
-            classes[*at] = Some(thresholds.classify(&case.facts));
+            classes[*at] = Some(thresholds::told(thresholds, &case.facts));
         }
         classes
     };
+    let of_others = |alarm: f64| -> Vec<Thresholds> {
+        let without = |at: usize| [&cases[..at], &cases[at + 1..]].concat();
+        (0..cases.len())
+            .map(|at| fit(&without(at), alarm))
+            .collect()
+    };
     Ok([
         told(&vec![MonitorConfig::PAPER.thresholds; cases.len()]),
-        told(&fit(&cases, Counted::Right)?.without),
-        told(&fit(&cases, Counted::Careful)?.without),
+        told(&of_others(0.0)),
+        told(&of_others(FALSE_ALARM)),
     ])
 }
 

@@ -1,27 +1,63 @@
-//! What SysMon sees of a program alone: its windows, from the pages that its recording touches,
-//! at one instruction per cycle and without caches (protocol).
+//! What SysMon sees of a program alone: its windows, from the pages that it touches, at so many
+//! instructions per cycle and without caches.
 //!
 //! A use of a page sets its access bit if the page table is walked for it: if the translation
 //! is in none of the machine's buffers. `pte_mkold()`, by which SysMon clears the bits (section
 //! 4.2), drops no translation.
 
-use std::collections::HashMap;
+mod tlb;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use piebald_hw::spec::TlbSpec;
 use piebald_policy::hvr::{
-    Class, Facts, MonitorConfig, PageRecord, Pass, Profile, Sampler, Unseen, Window,
+    Class, Facts, MonitorConfig, PageRecord, Pass, Profile, Sampler, Window,
 };
 use piebald_units::{
     Hertz, Picos,
     op::{MemRef, Next, OpSource, RefKind},
 };
+use piebald_workload::Program;
+use serde::{Deserialize, Serialize};
 
-use super::{programs::Ready, tlb::Tlb};
-use crate::experiment::draw;
+use self::tlb::Tlb;
+use crate::{draws::draw, setup::SimError};
+
+/// A program that SysMon watches alone, and all that its windows depend on.
+#[derive(Clone)]
+pub struct PageWatch {
+    /// Its name, for errors.
+    pub name: String,
+    /// Its references: those of its first thread are watched.
+    pub program: Arc<dyn Program>,
+    /// First references, which only bring in pages.
+    pub prime: u64,
+    /// SysMon's parameters.
+    pub monitor: MonitorConfig,
+    /// The buffers whose translations stay when bits are cleared: a page whose translation is there is
+    /// not seen. `None` = each page that is used is seen.
+    pub tlb: Option<TlbSpec>,
+    /// Instructions in a second.
+    pub speed: Hertz,
+    /// How long a walk of its page table takes; `None` = by the pages that it has.
+    pub walk: Option<Picos>,
+    /// What times between windows are divided by, at least 1.
+    pub time_scale: u32,
+    /// References that are watched, after those that only bring in pages.
+    pub refs: u64,
+    /// Of the pages whose re-use is watched.
+    pub seed: u64,
+}
 
 /// What the windows of a program were.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Seen {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PagesSeen {
     /// Hot pages of each window of JOB1.
     pub hot: Vec<u32>,
     /// The windows of JOB2.
@@ -32,57 +68,73 @@ pub(super) struct Seen {
     pub facts: Option<Facts>,
     /// How often it was found to be of another class later.
     pub changes: u32,
+    /// References that were watched.
+    pub refs: u64,
 }
 
-/// What becomes of translations when bits are cleared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Translations {
-    /// They stay: a page whose translation is there is not seen.
-    Kept,
-    /// They are dropped: each page that is used is seen.
-    Dropped,
-}
+impl PageWatch {
+    /// All that its outcome depends on besides code; nothing if the program does not know what it is.
+    pub(crate) fn identity(&self) -> Option<String> {
+        let Self {
+            name: _,
+            program,
+            prime,
+            monitor,
+            tlb,
+            speed,
+            walk,
+            time_scale,
+            refs,
+            seed,
+        } = self;
+        let program = program.identity()?;
+        Some(format!(
+            "sysmon {program} {prime} {monitor:?} {tlb:?} {speed:?} {walk:?} {time_scale} {refs} {seed}"
+        ))
+    }
 
-/// How long a walk takes that no window of a small stand-in can tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Walks {
-    /// As the paper prints it for the original program; where it does not, by the pages that
-    /// the program has.
-    Printed,
-    /// By the pages that the program has.
-    Own,
-}
-
-/// How SysMon looks at programs alone.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
-    pub monitor: MonitorConfig,
-    pub translations: Translations,
-    pub walks: Walks,
-}
-
-impl Look {
-    /// As the paper's text has it. Each program runs all the time, so that a window without a
-    /// page says that all translations were there.
-    pub(super) const PAPER: Self = Self {
-        monitor: MonitorConfig {
-            unseen: Unseen::Ran,
-            ..MonitorConfig::PAPER
-        },
-        translations: Translations::Kept,
-        walks: Walks::Printed,
-    };
-}
-
-/// The machine that a program is watched on.
-#[derive(Clone, Copy)]
-pub(super) struct Watcher<'a> {
-    pub look: &'a Look,
-    /// Its translation buffers, if it has any.
-    pub tlb: Option<&'a TlbSpec>,
-    pub clock: Hertz,
-    /// How long a walk takes, if that is not by the program's own pages.
-    pub walk: Option<Picos>,
+    /// Watches the program for its references; and if it has not had as many windows by then as are
+    /// averaged, until it has, from its beginning on again.
+    ///
+    /// # Errors
+    /// It cannot be read to that end, SysMon's parameters are not valid, or somebody stops it.
+    pub(crate) fn run(&self, stop: Option<&AtomicBool>) -> Result<PagesSeen, SimError> {
+        let unread = |problem: String| SimError::Input {
+            program: self.name.clone(),
+            problem,
+        };
+        let sampler = Sampler::new(Vec::new(), self.monitor).map_err(|e| unread(e.to_string()))?;
+        let interval = (self.monitor.interval.0 / u64::from(self.time_scale).max(1)).max(1);
+        let mut watch = Watch {
+            of: self,
+            tlb: self.tlb.as_ref().map(Tlb::new),
+            instructions: 0,
+            cycle: 1e12 / self.speed.0.max(1) as f64,
+            interval,
+            slots: HashMap::new(),
+            stamps: Vec::new(),
+            stamp: 1,
+            touched: Vec::new(),
+            phase: Phase::Rest,
+            hot_due: interval,
+            window_due: interval,
+            sampler,
+            profile: Profile::NEW,
+            seen: PagesSeen::default(),
+            stop,
+        };
+        for _ in 0..ROUNDS {
+            let mut source = self.program.open(0).map_err(|e| unread(e.to_string()))?;
+            watch.run(&mut *source).map_err(unread)?;
+            if watch.is_stopped() {
+                return Err(SimError::Stopped);
+            }
+            if watch.is_done() {
+                break;
+            }
+        }
+        Ok(watch.seen)
+    }
 }
 
 /// References that are read at a time.
@@ -96,12 +148,10 @@ enum Phase {
 }
 
 struct Watch<'a> {
-    monitor: &'a MonitorConfig,
+    of: &'a PageWatch,
     tlb: Option<Tlb>,
-    walk: Option<Picos>,
     /// What it has done.
     instructions: u64,
-    refs: u64,
     /// Picoseconds of an instruction, and between windows.
     cycle: f64,
     interval: u64,
@@ -115,75 +165,29 @@ struct Watch<'a> {
     window_due: u64,
     sampler: Sampler<Vec<PageRecord>>,
     profile: Profile,
-    seed: u64,
-    seen: Seen,
+    seen: PagesSeen,
+    stop: Option<&'a AtomicBool>,
 }
 
-/// Most times that a recording is gone through for its first windows: mcf's three of JOB2 last
+/// Most times that a program is gone through for its first windows: mcf's three of JOB2 last
 /// 2.7 s by the paper's walks, some 25 times a recording of 100 million references.
 const ROUNDS: u32 = 40;
 
-/// Watches the first thread of a program for so many references, after those that only bring its
-/// pages; and if it has not had as many windows by then as are averaged, until it has, from its
-/// beginning on again. Times between windows are divided by `time_scale`.
-///
-/// # Errors
-/// The recording cannot be read to that end.
-pub(super) fn watch(
-    ready: &Ready,
-    watcher: Watcher<'_>,
-    [time_scale, refs, seed]: [u64; 3],
-) -> Result<Seen, String> {
-    let look = watcher.look;
-    let monitor = &look.monitor;
-    let tlb = (watcher.tlb).filter(|_| look.translations == Translations::Kept);
-    let sampler = Sampler::new(Vec::new(), *monitor).map_err(|e| e.to_string())?;
-    let interval = (monitor.interval.0 / time_scale.max(1)).max(1);
-    let mut watch = Watch {
-        monitor,
-        tlb: tlb.map(Tlb::new),
-        walk: watcher.walk.filter(|_| look.walks == Walks::Printed),
-        instructions: 0,
-        refs: 0,
-        cycle: 1e12 / watcher.clock.0 as f64,
-        interval,
-        slots: HashMap::new(),
-        stamps: Vec::new(),
-        stamp: 1,
-        touched: Vec::new(),
-        phase: Phase::Rest,
-        hot_due: interval,
-        window_due: interval,
-        sampler,
-        profile: Profile::NEW,
-        seed,
-        seen: Seen::default(),
-    };
-    for _ in 0..ROUNDS {
-        let mut source = ready.input.open(0).map_err(|e| e.to_string())?;
-        watch.run(&mut *source, ready.prime, refs)?;
-        if watch.is_done(refs) {
-            break;
-        }
-    }
-    Ok(watch.seen)
-}
-
 impl Watch<'_> {
-    fn run(&mut self, source: &mut dyn OpSource, prime: u64, refs: u64) -> Result<(), String> {
+    fn run(&mut self, source: &mut dyn OpSource) -> Result<(), String> {
         let mut batch = vec![MemRef::default(); BATCH];
         let mut primed = 0;
         let mut last = u64::MAX;
-        while !self.is_done(refs) {
+        while !(self.is_done() || self.is_stopped()) {
             let filled = source.fill(&mut batch);
             for r in &batch[..filled.refs] {
                 let page = r.addr.0 >> 12;
-                if primed < prime {
+                if primed < self.of.prime {
                     primed += 1;
                     self.slot(page);
                     continue;
                 }
-                self.refs += 1;
+                self.seen.refs += 1;
                 self.instructions += u64::from(r.gap);
                 let now = (self.instructions as f64 * self.cycle) as u64;
                 if now >= self.due() {
@@ -209,9 +213,13 @@ impl Watch<'_> {
     }
 
     /// Has it been watched for so many references, and had its first windows?
-    fn is_done(&self, refs: u64) -> bool {
-        let averaged = usize::from(self.monitor.averaged);
-        self.refs >= refs && self.seen.windows.len() >= averaged
+    fn is_done(&self) -> bool {
+        let averaged = usize::from(self.of.monitor.averaged);
+        self.seen.refs >= self.of.refs && self.seen.windows.len() >= averaged
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     fn slot(&mut self, page: u64) -> u32 {
@@ -250,9 +258,10 @@ impl Watch<'_> {
     }
 
     fn length(&self) -> u64 {
-        match self.walk {
-            Some(walk) => (self.monitor.hot_window + walk).0,
-            None => self.monitor.hot_window_of(self.stamps.len() as u32).0,
+        let monitor = &self.of.monitor;
+        match self.of.walk {
+            Some(walk) => (monitor.hot_window + walk).0,
+            None => monitor.hot_window_of(self.stamps.len() as u32).0,
         }
     }
 
@@ -266,16 +275,17 @@ impl Watch<'_> {
             Phase::Rest => {
                 let pages = self.stamps.len();
                 // The configuration was checked when the program was begun.
-                if let Ok(sampler) = Sampler::new(vec![PageRecord::UNUSED; pages], *self.monitor) {
+                if let Ok(sampler) = Sampler::new(vec![PageRecord::UNUSED; pages], self.of.monitor)
+                {
                     self.sampler = sampler;
                 }
-                let random = draw(self.seed, "watched", self.seen.windows.len() as u64);
+                let random = draw(self.of.seed, "watched", self.seen.windows.len() as u64);
                 self.sampler.begin(pages as u32, random);
                 self.phase = Phase::Passes(now + self.length());
             }
             Phase::Hot(_) => {
                 let hot = self.touched.len() as u32;
-                self.profile.hot_pages(self.monitor, hot);
+                self.profile.hot_pages(&self.of.monitor, hot);
                 self.seen.hot.push(hot);
                 self.window_due = self.window_due.max(now);
                 self.phase = Phase::Rest;
@@ -295,15 +305,15 @@ impl Watch<'_> {
         }
         if let Ok(window) = self.sampler.window() {
             let had = self.profile.class().is_some();
-            let changed = self.profile.window(self.monitor, &window);
+            let changed = self.profile.window(&self.of.monitor, &window);
             self.seen.windows.push(window);
             self.seen.changes += u32::from(changed && had);
-            if self.seen.windows.len() == usize::from(self.monitor.averaged) {
+            if self.seen.windows.len() == usize::from(self.of.monitor.averaged) {
                 self.seen.class = self.profile.class();
-                self.seen.facts = Some(self.profile.facts(self.monitor));
+                self.seen.facts = Some(self.profile.facts(&self.of.monitor));
             }
         }
-        // Each window at the base interval: the row is about what is seen.
+        // Each window at the base interval: what is seen is the question.
         self.window_due = now + self.interval;
         self.hot_due = self.hot_due.max(now);
         self.phase = Phase::Rest;
@@ -312,11 +322,10 @@ impl Watch<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use piebald_hw::spec::TlbLevelSpec;
+    use piebald_policy::hvr::Unseen;
     use piebald_units::{VirtAddr, op::Filled};
-    use piebald_workload::{Program, ProgramError};
+    use piebald_workload::ProgramError;
 
     use super::*;
 
@@ -366,20 +375,29 @@ mod tests {
         }
     }
 
-    fn seen(pages: u64, look: &Look, walk: Option<Picos>) -> Seen {
-        let ready = Ready {
-            input: Arc::new(Round(pages)),
+    /// What is seen of so many pages, each use of them or only those without a translation.
+    fn seen(pages: u64, tlb: Option<TlbSpec>, walk: Option<Picos>) -> PagesSeen {
+        let unseen = if tlb.is_some() {
+            Unseen::Ran
+        } else {
+            Unseen::Slept
+        };
+        let watch = PageWatch {
+            name: "round".to_owned(),
+            program: Arc::new(Round(pages)),
             prime: 0,
-            marks_ready: false,
-            spread: 0,
-        };
-        let watcher = Watcher {
-            look,
-            tlb: Some(&TLB),
-            clock: Hertz(1_000_000_000),
+            monitor: MonitorConfig {
+                unseen,
+                ..MonitorConfig::PAPER
+            },
+            tlb,
+            speed: Hertz(1_000_000_000),
             walk,
+            time_scale: 10_000,
+            refs: 400_000,
+            seed: 1,
         };
-        watch(&ready, watcher, [10_000, 400_000, 1]).expect("watches")
+        watch.run(None).expect("watches")
     }
 
     /// 64 pages for data.
@@ -401,31 +419,27 @@ mod tests {
     #[test]
     fn windows_count_the_pages_that_are_touched_in_them() {
         // A page each 100 ns: 10 us and 10 ns a page are 101 touches for 10 pages.
-        let dropped = Look {
-            translations: Translations::Dropped,
-            ..Look::PAPER
-        };
-        let few = seen(10, &dropped, None);
+        let few = seen(10, None, None);
         assert!(
             few.hot.len() >= 3 && few.hot.iter().all(|n| *n == 10),
             "{few:?}"
         );
         assert_eq!(few.class, Some(Class::Ccf));
         // 500 pages come round every 50 us; a window of 15 us has 150 of them.
-        let many = seen(500, &dropped, None);
+        let many = seen(500, None, None);
         assert!(many.hot.iter().all(|n| (149..=152).contains(n)), "{many:?}");
         assert_eq!(many.class, Some(Class::Llct));
         let reuse: Vec<u32> = many.windows.iter().filter_map(|w| w.reuse_centi).collect();
         assert!(reuse.iter().all(|r| (300..=360).contains(r)), "{reuse:?}");
         assert_eq!(many.changes, 0);
         // 500 pages do not fit into 64 translations: each use is seen all the same.
-        let kept = seen(500, &Look::PAPER, None);
+        let kept = seen(500, Some(TLB), None);
         assert_eq!((&kept.hot, kept.class), (&many.hot, many.class));
     }
 
     #[test]
     fn pages_whose_translations_stay_are_not_seen_again() {
-        let few = seen(10, &Look::PAPER, None);
+        let few = seen(10, Some(TLB), None);
         assert!(
             few.hot.len() >= 3 && few.hot.iter().all(|n| *n == 0),
             "{few:?}"
@@ -435,16 +449,28 @@ mod tests {
     }
 
     #[test]
-    fn a_printed_walk_takes_the_place_of_the_programs_own() {
+    fn a_walk_that_is_given_takes_the_place_of_the_programs_own() {
         // 10 us and 20 us of 100 ns for each page.
-        let printed = Some(Picos(20_000_000));
-        let many = seen(500, &Look::PAPER, printed);
+        let given = Some(Picos(20_000_000));
+        let many = seen(500, Some(TLB), given);
         assert!(many.hot.iter().all(|n| (299..=302).contains(n)), "{many:?}");
-        let own = Look {
-            walks: Walks::Own,
-            ..Look::PAPER
+    }
+
+    #[test]
+    fn what_is_watched_stops_when_it_is_told_to() {
+        let stop = AtomicBool::new(true);
+        let watch = PageWatch {
+            name: "round".to_owned(),
+            program: Arc::new(Round(10)),
+            prime: 0,
+            monitor: MonitorConfig::PAPER,
+            tlb: None,
+            speed: Hertz(1_000_000_000),
+            walk: None,
+            time_scale: 10_000,
+            refs: u64::MAX,
+            seed: 1,
         };
-        let many = seen(500, &own, printed);
-        assert!(many.hot.iter().all(|n| (149..=152).contains(n)), "{many:?}");
+        assert!(matches!(watch.run(Some(&stop)), Err(SimError::Stopped)));
     }
 }
