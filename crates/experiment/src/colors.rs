@@ -1,8 +1,8 @@
 //! Colors that programs ask for.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
-use piebald_units::{ColorAsk, Count};
+use piebald_units::{ColorAsk, ColorSet, Count, MAX_COLORS};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
@@ -49,7 +49,83 @@ pub enum PolicyColors {
     None,
     /// It asks for these. Whether they bind, if not as the program says.
     Asks(ColorAsk, Option<Binding>),
+    /// It asks for those of parts of the cache and of the banks.
+    Parts(Parts, Option<Binding>),
 }
+
+/// Colors in parts of the last-level cache and of the memory's banks: `cache 1-3/4 banks 0/2`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Of the cache, which bits divide that select nothing else; `None` = all of it.
+    pub cache: Option<Portion>,
+    /// Of the banks, likewise.
+    pub banks: Option<Portion>,
+}
+
+/// Some of several equal parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Portion {
+    /// Which, from 0 on.
+    pub parts: ColorSet,
+    /// How many there are, a power of two.
+    pub of: u32,
+}
+
+/// What [`Parts`] may be.
+const PARTS: &str = "parts such as \"cache 0/4\", \"banks 1-3/4\" or \"cache 0/2 banks 0/2\": which, of \
+                     2, 4, 8 and so on";
+
+impl Parts {
+    /// Reads what begins with the word of one.
+    fn read(text: &str) -> Option<Self> {
+        let mut read = Self {
+            cache: None,
+            banks: None,
+        };
+        let mut words = text.split_whitespace();
+        while let Some(word) = words.next() {
+            let of = match word {
+                CACHE => &mut read.cache,
+                BANKS => &mut read.banks,
+                _ => return None,
+            };
+            let portion = Portion::read(words.next()?)?;
+            if of.replace(portion).is_some() {
+                return None;
+            }
+        }
+        Some(read)
+    }
+}
+
+impl Portion {
+    fn read(text: &str) -> Option<Self> {
+        let (parts, of) = text.split_once('/')?;
+        let of: u32 = of.parse().ok()?;
+        let parts: ColorSet = parts.parse().ok()?;
+        let is_divided = of.is_power_of_two() && (2..=MAX_COLORS as u32).contains(&of);
+        let are_there = !parts.is_empty() && parts.iter().all(|part| u32::from(part.0) < of);
+        (is_divided && are_there).then_some(Self { parts, of })
+    }
+}
+
+impl fmt::Display for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let both = [(CACHE, &self.cache), (BANKS, &self.banks)];
+        let there = both
+            .iter()
+            .filter_map(|(word, of)| Some((word, of.as_ref()?)));
+        for (i, (word, portion)) in there.enumerate() {
+            let space = if i == 0 { "" } else { " " };
+            write!(f, "{space}{word} {}/{}", portion.parts, portion.of)?;
+        }
+        Ok(())
+    }
+}
+
+/// Words of [`Parts`].
+const CACHE: &str = "cache";
+const BANKS: &str = "banks";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,6 +195,12 @@ impl<'de> Deserialize<'de> for PolicyColors {
                 "none" => Ok(Self::None),
                 _ => {
                     let (colors, binding) = parted(text);
+                    if [CACHE, BANKS].iter().any(|word| colors.starts_with(word)) {
+                        let parts = Parts::read(colors);
+                        let parts =
+                            parts.ok_or_else(|| refused_value(format!("\"{text}\""), PARTS))?;
+                        return Ok(Self::Parts(parts, binding));
+                    }
                     asked(colors).map(|colors| Self::Asks(colors, binding))
                 }
             })
@@ -145,12 +227,16 @@ impl Serialize for PolicyColors {
             Self::Asks(ask, Some(binding)) => {
                 to.collect_str(&format_args!("{ask} {}", binding.word()))
             }
+            Self::Parts(parts, None) => to.collect_str(parts),
+            Self::Parts(parts, Some(binding)) => {
+                to.collect_str(&format_args!("{parts} {}", binding.word()))
+            }
         }
     }
 }
 
 described!(() Colors, "string", WHAT);
-described!(() PolicyColors, "string", format!("{WHAT}, or \"none\"; \"0-3 hard\" and \"0-3 hint\" say whether they bind"));
+described!(() PolicyColors, "string", format!("{WHAT}; {PARTS}; or \"none\"; \"0-3 hard\" and \"0-3 hint\" say whether they bind"));
 
 /// A change of a program's colors while it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

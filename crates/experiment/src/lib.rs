@@ -50,7 +50,7 @@ mod words;
 
 pub use advise::{Advise, Goal, NotWithin, Within};
 pub use before::{Before, BeforeInput};
-pub use colors::{Binding, Change, Colors, OnLimit, PolicyColors, Recolor};
+pub use colors::{Binding, Change, Colors, OnLimit, Parts, PolicyColors, Portion, Recolor};
 pub use course::Course;
 pub use deal::Deal;
 pub use document::Document;

@@ -41,6 +41,12 @@ pub struct Machine {
     /// for none.
     #[schemars(extend("x-hosts" = "model"))]
     pub slice_hash: Option<Vec<String>>,
+    /// Size of one last-level cache, instead of the preset's: its ways stay, and the number of its sets changes.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub llc_size: Option<Text<Bytes>>,
+    /// Cores that have one last-level cache together, instead of the preset's.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub llc_shared_by: Option<Whole<1, 1024>>,
     /// Transfers of the memory's bus, in millions a second, instead of the preset's: latencies stay the same in
     /// nanoseconds, to the next cycle.
     #[schemars(extend("x-hosts" = "model"))]
@@ -113,6 +119,23 @@ impl Machine {
             }
             Built::new(&spec, &Options::default())
                 .map_err(|e| Problem::at(at.key("slice_hash"), e.to_string()))?;
+        }
+        if let Some(Text(size)) = self.llc_size {
+            let last = spec.last_level().level;
+            for cache in spec.cache.iter_mut().filter(|c| c.level == last) {
+                cache.size = size;
+            }
+            Built::new(&spec, &Options::default())
+                .map_err(|e| Problem::at(at.key("llc_size"), format!("{size}: {e}")))?;
+        }
+        if let Some(cores) = self.llc_shared_by {
+            let last = spec.last_level().level;
+            for cache in spec.cache.iter_mut().filter(|c| c.level == last) {
+                cache.shared_by = cores.get_u32() as u16;
+            }
+            let says = |e| format!("{}: {e}", cores.get());
+            Built::new(&spec, &Options::default())
+                .map_err(|e| Problem::at(at.key("llc_shared_by"), says(e)))?;
         }
         if let Some(bus) = self.bus_mts {
             time_bus(&mut spec, bus.get());
@@ -267,6 +290,37 @@ mod tests {
         }
         let error = build(Some(7)).expect_err("sets that are no power of two");
         assert_eq!(error.path.to_string(), "machine.l2_ways");
+    }
+
+    #[test]
+    fn another_last_level_has_its_size_and_cores_and_leaves_the_other_levels() {
+        let build = |llc_size: Option<u64>, llc_shared_by: Option<u64>| {
+            let machine = Machine {
+                preset: Some("zen".to_owned()),
+                llc_size: llc_size.map(|mib| Text(Bytes(mib * Bytes::MIB))),
+                llc_shared_by: llc_shared_by.map(Whole::new),
+                slice_hash: Some(vec!["0x1b5f575440".to_owned()]),
+                ..Machine::default()
+            };
+            machine.build(Path::new("."), &KeyPath::of("machine"))
+        };
+        let preset = build(None, None).expect("a machine").0;
+        let small = build(Some(8), Some(4)).expect("a machine").0;
+        for (a, b) in preset.cache.iter().zip(&small.cache) {
+            let wanted = if a.level == 3 {
+                (Bytes(8 * Bytes::MIB), 4)
+            } else {
+                (a.size, a.shared_by)
+            };
+            assert_eq!((b.size, b.shared_by), wanted, "{}", a.name);
+        }
+        for (size, cores, key) in [
+            (Some(7), None, "machine.llc_size"),
+            (None, Some(5), "machine.llc_shared_by"),
+        ] {
+            let error = build(size, cores).expect_err(key);
+            assert_eq!(error.path.to_string(), key);
+        }
     }
 
     #[test]

@@ -162,7 +162,8 @@ impl Scenario {
             return None;
         }
         let (asked, binding) = match policy.colors.get(program.name().as_ref()) {
-            Some(PolicyColors::None) => return None,
+            // The module knows no parts: they are refused.
+            Some(PolicyColors::None | PolicyColors::Parts(..)) => return None,
             Some(PolicyColors::Asks(asked, binding)) => (asked, *binding),
             None => (&program.colors.as_ref()?.0, None),
         };
@@ -276,6 +277,12 @@ impl Scenario {
         if !matches!(policy.frames, Frames::Stock | Frames::Rainbow) {
             let value = format!("\"{}\"", policy.frames.word());
             refuse("frames", value, "\"stock\", \"rainbow\" in a guest");
+        }
+        for (name, colors) in &policy.colors {
+            if let PolicyColors::Parts(parts, _) = colors {
+                let allowed = "colors in a guest, such as \"0-3\"";
+                refuse(&format!("colors.{name}"), format!("\"{parts}\""), allowed);
+            }
         }
         let zone = srm(policy).unwrap_or_default();
         if zone.max_pages.is_some() || zone.idle_after.is_some() {

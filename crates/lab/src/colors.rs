@@ -1,6 +1,6 @@
 //! Page colours of a machine, and which of them each program gets.
 
-use piebald_experiment::{Binding, Frames, PolicyColors};
+use piebald_experiment::{Binding, Frames, Parts, PolicyColors, Portion};
 use piebald_hw::{
     dram::bank_masks,
     spec::{CacheSpec, MachineSpec},
@@ -11,7 +11,7 @@ use piebald_policy::{
     rainbow::{MAX_PARTITIONS, Partition, PartitionId, Refusal, Registry, Reservation},
 };
 use piebald_sim::{ColorSetup, RAINBOW};
-use piebald_units::{ColorAsk, ColorSet, LINE_SHIFT};
+use piebald_units::{Color, ColorAsk, ColorSet, LINE_SHIFT};
 
 use crate::scenario::{Policy, ProgramEntry, Scenario};
 
@@ -133,23 +133,63 @@ pub(crate) fn in_parts(map: &ColorMap, colors: &ColorSet) -> Vec<u32> {
     let bits = cache_bits(map);
     let mut all = vec![0; 1 << bits.count_ones()];
     for color in colors.iter() {
-        let selects = (0..16).filter(|bit| bits >> bit & 1 == 1);
-        let part = (0..).zip(selects);
-        let part = part.fold(0, |part: usize, (to, from)| {
-            part | usize::from(color.0 >> from & 1) << to
-        });
-        if let Some(number) = all.get_mut(part) {
+        if let Some(number) = all.get_mut(usize::from(value_of(bits, color))) {
             *number += 1;
         }
     }
     all
 }
 
+/// The number that some bits of a color make, the lowest first.
+fn value_of(bits: u16, color: Color) -> u16 {
+    let selects = (0..u16::BITS).filter(|bit| bits >> bit & 1 == 1);
+    let each = selects.enumerate();
+    each.fold(0, |sum, (to, from)| sum | (color.0 >> from & 1) << to)
+}
+
+/// The colors in some parts of the cache and of the banks, which the lowest bits of their class divide.
+///
+/// # Errors
+/// There are fewer such bits.
+pub(crate) fn of_parts(map: &ColorMap, parts: &Parts) -> Result<ColorSet, String> {
+    let both = [
+        (&parts.cache, BitClass::Cache, "the last level"),
+        (&parts.banks, BitClass::Bank, "the banks"),
+    ];
+    let mut divided: Vec<(u16, &Portion)> = Vec::new();
+    for (portion, class, what) in both {
+        let Some(portion) = portion else { continue };
+        let mut bits = map.bits_of(class);
+        let wanted = portion.of.trailing_zeros();
+        let there = bits.count_ones();
+        if there < wanted {
+            return Err(format!(
+                "{} parts: {there} color bits select {what} and nothing else; allowed: up to {} parts",
+                portion.of,
+                1 << there
+            ));
+        }
+        while bits.count_ones() > wanted {
+            bits ^= 1 << bits.ilog2();
+        }
+        divided.push((bits, portion));
+    }
+    let mut colors = ColorSet::first(map.colors());
+    for color in ColorSet::first(map.colors()).iter() {
+        let mut all = divided.iter();
+        if !all.all(|(bits, portion)| portion.parts.contains(Color(value_of(*bits, color)))) {
+            colors.remove(color);
+        }
+    }
+    Ok(colors)
+}
+
 /// What a program of a scenario asks for under a policy that has owners of colours.
 pub(crate) fn owned(program: &ProgramEntry, policy: &Policy) -> Option<ColorAsk> {
     match policy.colors.get(&program.name) {
         None => program.colors.clone(),
-        Some(PolicyColors::None) => None,
+        // Parts were made colors when the policy was read.
+        Some(PolicyColors::None | PolicyColors::Parts(..)) => None,
         Some(PolicyColors::Asks(asked, _)) => Some(asked.clone()),
     }
 }
@@ -350,6 +390,35 @@ mod tests {
         assert_eq!(in_parts("2,4,6,14"), [0, 1, 1, 2]);
         let banks = ColorMap::from_text("B 13\n16").unwrap().map;
         assert_eq!(super::in_parts(&banks, &"0-3".parse().unwrap()), [4]);
+    }
+
+    #[test]
+    fn parts_are_divided_by_the_lowest_bits_that_select_nothing_else() {
+        let map = ColorMap::from_text("O 13\nB 14\nC 16\nC 17\nC 18")
+            .unwrap()
+            .map;
+        let policy = |text: &str| {
+            let policy =
+                format!("name = \"p\"\nframes = \"rainbow\"\ncolors = {{ a = \"{text}\" }}");
+            let policy: piebald_experiment::Policy = toml::from_str(&policy).unwrap();
+            policy.colors["a"].clone()
+        };
+        let colors = |text: &str| match policy(text) {
+            PolicyColors::Parts(parts, _) => of_parts(&map, &parts).map(|set| set.to_string()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(colors("cache 0/4").as_deref(), Ok("0-3,16-19"));
+        assert_eq!(colors("cache 1/4 banks 1/2").as_deref(), Ok("6-7,22-23"));
+        assert_eq!(colors("cache 1,3/4 hint"), colors("cache 5,7,1,3/8"));
+        assert_eq!(
+            colors("banks 1/2").as_deref(),
+            Ok("2-3,6-7,10-11,14-15,18-19,22-23,26-27,30-31")
+        );
+        let none = colors("banks 0/4").unwrap_err();
+        assert!(
+            none.contains("4 parts: 1 color bits select the banks"),
+            "{none}"
+        );
     }
 
     #[test]

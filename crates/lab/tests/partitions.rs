@@ -361,3 +361,68 @@ fn fuzz_partitions() {
     }
     assert!(accepted > 0 && accepted < cases, "{accepted} of {cases}");
 }
+
+const PARTS: &str = r#"schema = 2
+repetitions = 1
+budget_refs = "20k"
+warmup_refs = "20k"
+alone = "none"
+machine = { preset = "w3540", memory = "3GiB" }
+output = { set_map = 0 }
+program = [
+    { name = "a", builtin = "chase:512KiB", cores = "0" },
+    { name = "b", builtin = "scan:512KiB", cores = "1" },
+]
+policy = [
+    { name = "cut", memory = "fresh", frames = "rainbow", colors = { a = "cache 0/4 hint", b = "cache 1-3/4 hint" } },
+    { name = "own bits", memory = "fresh", frames = "rainbow", color_map = ["O 13", "C 16", "B 21", "C 17"], colors = { a = "cache 0/4 banks 1/2", b = "cache 1/4" } },
+]
+"#;
+
+#[test]
+fn programs_have_parts_of_the_cache_and_of_the_banks() {
+    let study = run(PARTS).unwrap();
+    let owned = |policy: usize, program: usize| {
+        let colors = together(&study, policy, program).colors.as_ref();
+        colors.and_then(|c| c.owned.clone()).expect("colors")
+    };
+    // Color bits 1 and 3 divide the cache, bit 2 the banks; bit 0 selects both.
+    assert_eq!((owned(1, 0), owned(1, 1)), ("4-5".into(), "2-3,6-7".into()));
+    let in_parts = |policy: usize, program: usize| {
+        let colors = together(&study, policy, program).colors.as_ref();
+        let parts = colors.map(|c| c.in_parts.iter().map(|s| s.mean));
+        parts.expect("colors").collect::<Vec<f64>>()
+    };
+    assert_eq!(in_parts(1, 0), [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(in_parts(1, 1), [0.0, 0.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0]);
+    // Without bits of its own a policy has those of the cache and of the banks.
+    let (first, rest) = (in_parts(0, 0), in_parts(0, 1));
+    let both = first.iter().zip(&rest).map(|(a, b)| (*a > 0.0, *b > 0.0));
+    let (shared, quarter) = both.fold((0, 0), |(shared, quarter), (a, b)| {
+        (shared + usize::from(a && b), quarter + usize::from(a))
+    });
+    assert_eq!((shared, quarter * 4), (0, first.len()));
+    assert_eq!(first.iter().sum::<f64>() * 3.0, rest.iter().sum::<f64>());
+}
+
+#[test]
+fn parts_that_there_are_not_are_refused_with_their_place() {
+    let allowed = "allowed: parts such as \"cache 0/4\"";
+    for (text, part) in [
+        ("cache 4/4 hint", allowed),
+        ("cache 0/3 hint", allowed),
+        ("cache 0/1 hint", allowed),
+        ("cache hint", allowed),
+        ("cache 0/4 cache 0/4", allowed),
+        ("cache 0/4 0-3", allowed),
+        ("cache", allowed),
+        (
+            "cache 0/4096",
+            "color bits select the last level and nothing else; allowed: up to",
+        ),
+    ] {
+        let error = parse(&PARTS.replacen("cache 0/4 hint", text, 1)).expect_err(text);
+        assert!(error.contains(part), "{text}: {error}");
+        assert!(error.contains(":13: policy[0].colors.a"), "{text}: {error}");
+    }
+}

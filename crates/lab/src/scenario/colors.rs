@@ -23,7 +23,10 @@ pub(super) fn check(
             continue;
         }
         let at = KeyPath::of("policy").item(i);
-        match map(machine, policy, &at) {
+        // Those of the machine need no check: they are of its memory.
+        let mut tables = experiment.policy.iter();
+        let is_given = tables.any(|p| p.name == policy.name && p.color_map.is_some());
+        match map(machine, (policy, is_given), &at) {
             Err(problem) => problems.push(problem),
             Ok(map) if policy.frames == Frames::Rainbow => {
                 let owners = Owners {
@@ -40,14 +43,18 @@ pub(super) fn check(
     }
 }
 
-/// The colors that a policy has on a machine.
-fn map(machine: &MachineSpec, policy: &Policy, at: &KeyPath) -> Result<ColorMap, Problem> {
+/// The colors that a policy has on a machine, and whether it says itself which bits make them.
+fn map(
+    machine: &MachineSpec,
+    (policy, is_given): (&Policy, bool),
+    at: &KeyPath,
+) -> Result<ColorMap, Problem> {
     let map = colors::map_of(machine, policy)
         .map_err(|why| Problem::at(at.clone(), format!("frames needs page colors: {why}")))?;
     let frames = machine.memory.size.0 >> 12;
     let mut bits = 0..map.bits() as u8;
     let beyond = bits.find(|bit| map.mask(*bit) >= frames.next_power_of_two());
-    match beyond.filter(|_| policy.color_map.is_some()) {
+    match beyond.filter(|_| is_given) {
         None => Ok(map),
         Some(bit) => {
             let says = format!(
@@ -104,7 +111,9 @@ impl Owners<'_> {
             .iter()
             .find(|p| p.name == self.policy.name);
         match changed.and_then(|policy| policy.colors.get(name)) {
-            Some(PolicyColors::None | PolicyColors::Asks(..)) => self.at.key("colors").key(name),
+            Some(PolicyColors::None | PolicyColors::Asks(..) | PolicyColors::Parts(..)) => {
+                self.at.key("colors").key(name)
+            }
             None => KeyPath::of("program").item(program).key("colors"),
         }
     }

@@ -1,16 +1,20 @@
 //! The policies of an experiment, as the model runs them.
 
+use std::collections::BTreeMap;
+
 use piebald_experiment::{
-    self as experiment, Experiment, FirstCores, Frames, KeyPath, Mfc, Problem, ReadPlaces,
+    self as experiment, Experiment, FirstCores, Frames, KeyPath, Mfc, PolicyColors, Problem,
+    ReadPlaces,
 };
 use piebald_hw::spec::MachineSpec;
 use piebald_os_model::{kernel::SysMonConfig, replace::PolicySpec};
 use piebald_policy::{
+    color_map::ColorMap,
     hvr::{Manager, Program},
     mfc,
 };
 use piebald_sim::{NR_HOPS, Reads, Threads};
-use piebald_units::{Bytes, Picos};
+use piebald_units::{Bytes, ColorAsk, Picos};
 
 use super::{HvrPolicy, Policy, files, kept};
 use crate::colors;
@@ -42,6 +46,10 @@ pub(super) fn policies(
         let (Some(threads), Some(color_map)) = (threads, color_map) else {
             continue;
         };
+        let owned = kept(owned(table, (machine, color_map), &at), problems);
+        let Some((color_map, colors)) = owned else {
+            continue;
+        };
         let policy = Policy {
             name: table.name.clone(),
             frames: table.frames,
@@ -54,13 +62,38 @@ pub(super) fn policies(
             threads,
             first_drawn: table.first_cores == FirstCores::Random,
             tick: table.tick_us.map(|tick| tick.picos()),
-            colors: table.colors.clone(),
+            colors,
         };
         kept(check_hvr(&policy, machine, &at), problems);
         kept(files::check_zone(&policy, (machine, memory), &at), problems);
         policies.push(policy);
     }
     policies
+}
+
+/// The colors of a policy and of its programs; those that name parts have the bits of the last level and of the
+/// banks, if the policy has none of its own.
+fn owned(
+    table: &experiment::Policy,
+    (machine, map): (&MachineSpec, Option<ColorMap>),
+    at: &KeyPath,
+) -> Result<(Option<ColorMap>, BTreeMap<String, PolicyColors>), Problem> {
+    let mut all = table.colors.clone();
+    let at = at.key("colors");
+    let is_parted = |colors: &PolicyColors| matches!(colors, PolicyColors::Parts(..));
+    if !all.values().any(is_parted) {
+        return Ok((map, all));
+    }
+    let none = |why| Problem::at(at.clone(), format!("parts need page colors: {why}"));
+    let map = map.map_or_else(|| colors::vertical_map(machine).map_err(none), Ok)?;
+    for (name, colors) in &mut all {
+        if let PolicyColors::Parts(parts, binding) = colors {
+            let set = colors::of_parts(&map, parts);
+            let set = set.map_err(|why| Problem::at(at.key(name), why))?;
+            *colors = PolicyColors::Asks(ColorAsk::Exactly(set), *binding);
+        }
+    }
+    Ok((Some(map), all))
 }
 
 fn replace(
