@@ -25,6 +25,12 @@ pub(super) struct Drawn {
     numbers: Numbers,
     /// Those of them that are run: the first so many, or these. Default: all.
     take: Option<Numbers>,
+    /// Mixes that are run beside those.
+    #[serde(default)]
+    also: Vec<u64>,
+    /// What the command line does not change.
+    #[serde(default)]
+    keeps: Vec<Kept>,
     /// What each has, part by part.
     from: Vec<Part>,
 }
@@ -34,6 +40,13 @@ pub(super) struct Drawn {
 enum Numbers {
     First(u64),
     These(Vec<u64>),
+}
+
+/// What the command line changes of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kept {
+    Mixes,
 }
 
 /// So many values of an axis.
@@ -79,18 +92,29 @@ impl Drawn {
             Numbers::First(count) => (0..*count).collect(),
             Numbers::These(numbers) => numbers.clone(),
         };
+        let most = most.filter(|_| !self.keeps.contains(&Kept::Mixes));
         let first = |count: u64| all.iter().copied().take(count as usize).collect();
-        let taken: Vec<u64> = match (most, &self.take) {
+        let is_of_list = |key: &str, numbers: &[u64]| {
+            let other = numbers.iter().find(|number| !all.contains(number));
+            other.map_or(Ok(()), |number| {
+                Err(format!("{key}: {number}: allowed: mixes of the list"))
+            })
+        };
+        is_of_list("also", &self.also)?;
+        let mut taken: Vec<u64> = match (most, &self.take) {
             (Some(count), _) => first(count),
             (None, Some(Numbers::First(count))) => first(*count),
             (None, Some(Numbers::These(numbers))) => {
-                if let Some(number) = numbers.iter().find(|number| !all.contains(number)) {
-                    return Err(format!("take: {number}: allowed: mixes of the list"));
-                }
+                is_of_list("take", numbers)?;
                 numbers.clone()
             }
-            (None, None) => all,
+            (None, None) => all.clone(),
         };
+        for number in &self.also {
+            if !taken.contains(number) {
+                taken.push(*number);
+            }
+        }
         if taken.is_empty() {
             return Err("numbers, take: allowed: one mix or more".to_owned());
         }
@@ -118,6 +142,7 @@ impl Drawn {
                 members.push(left.swap_remove(at as usize));
             }
         }
+        let members = (1..).zip(&members).map(placed).collect::<Vec<_>>();
         let columns = [
             ("name", Value::Text(number.to_string())),
             ("number", Value::Number(number as f64)),
@@ -129,6 +154,19 @@ impl Drawn {
         let columns = columns.map(|(key, value)| (key.to_owned(), value));
         Ok(Value::Item(Arc::new(columns.into())))
     }
+}
+
+/// A member of a mix, with the column `place`.
+fn placed((place, member): (u32, &Value)) -> Value {
+    let mut columns = match member {
+        Value::Item(columns) => BTreeMap::clone(columns),
+        other => match other.text() {
+            Ok(name) => BTreeMap::from([("name".to_owned(), Value::Text(name))]),
+            Err(_) => return other.clone(),
+        },
+    };
+    columns.insert("place".to_owned(), Value::Number(place.into()));
+    Value::Item(Arc::new(columns))
 }
 
 impl Part {

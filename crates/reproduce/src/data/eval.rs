@@ -6,7 +6,7 @@ use piebald_report::{Sample, Verdict};
 
 use super::{
     fold::folded,
-    formula::{Formula, Piece, Template, Two},
+    formula::{Formula, Piece, Sign, Template, Two},
     thresholds,
 };
 use crate::{row::Found, verdict};
@@ -202,15 +202,17 @@ impl Names<'_> {
                 Piece::Text(plain) => text += plain,
                 Piece::Of(formula, None) => text += &self.value(formula, chosen)?.text()?,
                 Piece::Of(formula, Some(digits)) => {
-                    let value = match self.value(formula, chosen)? {
-                        Value::Sample(sample) => sample.mean,
-                        other => number(&other)?,
+                    let (value, half) = match self.value(formula, chosen)? {
+                        Value::Sample(sample) => (sample.mean, sample.ci95),
+                        other => (number(&other)?, None),
                     };
                     let behind = digits.behind;
-                    text += &if digits.has_sign {
-                        format!("{value:+.behind$}")
-                    } else {
-                        format!("{value:.behind$}")
+                    text += &match (digits.sign, half) {
+                        (Sign::Any, _) => format!("{value:+.behind$}"),
+                        (Sign::Interval, Some(half)) => {
+                            format!("{value:.behind$} ± {half:.behind$}")
+                        }
+                        (Sign::Minus | Sign::Interval, _) => format!("{value:.behind$}"),
                     };
                 }
             }

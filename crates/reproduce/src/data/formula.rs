@@ -320,8 +320,18 @@ pub(super) enum Piece {
 pub(super) struct Digits {
     /// Behind the point.
     pub(super) behind: usize,
-    /// A number above 0 has a sign, too.
-    pub(super) has_sign: bool,
+    pub(super) sign: Sign,
+}
+
+/// What is written beside a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// That of a number below 0.
+    Minus,
+    /// That of any number.
+    Any,
+    /// Half of a sample's interval, if it has one.
+    Interval,
 }
 
 /// Most digits behind the point.
@@ -364,12 +374,17 @@ impl Template {
 }
 
 fn piece(inside: &str) -> Result<Piece, String> {
-    let written = |colon: &str, has_sign: bool| {
+    let written = |(colon, sign): (&str, Sign)| {
         let (formula, behind) = inside.rsplit_once(colon)?;
         let behind = behind.trim().parse().ok()?;
-        Some((formula, Digits { behind, has_sign }))
+        Some((formula, Digits { behind, sign }))
     };
-    match written(":.", false).or_else(|| written(":+.", true)) {
+    let all = [
+        (":.", Sign::Minus),
+        (":+.", Sign::Any),
+        (":±.", Sign::Interval),
+    ];
+    match all.into_iter().find_map(written) {
         None => Ok(Piece::Of(Formula::parse(inside)?, None)),
         Some((formula, digits)) if digits.behind <= MOST_DIGITS => {
             Ok(Piece::Of(Formula::parse(formula)?, Some(digits)))
@@ -483,7 +498,7 @@ mod tests {
     #[test]
     fn templates_have_formulas_in_braces() {
         let text = |t: &str| Piece::Text(t.to_owned());
-        let digits = |behind, has_sign| Some(Digits { behind, has_sign });
+        let digits = |behind, sign| Some(Digits { behind, sign });
         let of = |t: &str, digits| Piece::Of(Formula::parse(t).expect(t), digits);
         let parsed = |t: &str| Template::parse(t).map(|t| t.0);
         assert_eq!(
@@ -491,8 +506,15 @@ mod tests {
             Ok(vec![
                 of("a", None),
                 text(": "),
-                of("b - 1", digits(2, false)),
+                of("b - 1", digits(2, Sign::Minus)),
                 text(" points, {x}")
+            ])
+        );
+        assert_eq!(
+            parsed("{a:+.0}{b:±.1}"),
+            Ok(vec![
+                of("a", digits(0, Sign::Any)),
+                of("b", digits(1, Sign::Interval))
             ])
         );
         assert_eq!(
@@ -500,7 +522,7 @@ mod tests {
             Ok(vec![of("names(a where b: c)", None)])
         );
         assert_eq!(parsed(""), Ok(Vec::new()));
-        for wrong in ["{a", "a}", "{}", "{a:.99}", "{a:2}"] {
+        for wrong in ["{a", "a}", "{}", "{a:.99}", "{a:±.99}", "{a:2}", "{a:±1}"] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }

@@ -63,6 +63,7 @@ when = 'member != "d"'
 column = [
     { name = "mix", text = "{mix}" },
     { name = "program", text = "{member}" },
+    { name = "place", text = "{member.place}" },
     { each = ["way"], name = "{way}", text = "{relative[policy = way].mean:.2}" },
 ]
 [[figure]]
@@ -124,6 +125,15 @@ fn mixes_have_what_is_asked_for_by_turns_and_no_value_twice() {
     assert_eq!(quick, [all[3].clone(), all[0].clone()]);
     assert_eq!(members(GRID_TEXT, true, Some(3)), all[..3]);
     assert_eq!(members(GRID_TEXT, false, Some(9)), all);
+    // Some are run whatever is taken, and a list may be kept whole.
+    let also = GRID_TEXT.replace("numbers = 4", "numbers = 4\nalso = [2, 0]");
+    let with = |of: &[usize]| of.iter().map(|at| all[*at].clone()).collect::<Vec<_>>();
+    assert_eq!(members(&also, true, None), with(&[3, 0, 2]));
+    assert_eq!(members(&also, true, Some(1)), with(&[0, 2]));
+    assert_eq!(members(&also, false, None), all);
+    let kept = GRID_TEXT.replace("numbers = 4", "numbers = 4\nkeeps = [\"mixes\"]");
+    assert_eq!(members(&kept, false, Some(1)), all);
+    assert_eq!(members(&kept, true, Some(1)), quick);
     let other = GRID_TEXT.replace("draw = \"words\"", "draw = \"others\"");
     assert_ne!(members(&other, false, None), all);
     let these = GRID_TEXT.replace("numbers = 4", "numbers = [2, 3, 0]");
@@ -149,12 +159,18 @@ fn speeds_of_mixes_are_against_programs_alone_and_tables_have_a_line_for_each() 
     let [table] = &row.tables[..] else {
         panic!("{:?}", row.tables);
     };
-    assert_eq!(table.columns, ["mix", "program", "stock", "random"]);
+    assert_eq!(
+        table.columns,
+        ["mix", "program", "place", "stock", "random"]
+    );
     let mixes: Vec<&str> = table.rows.iter().map(|line| line[0].as_str()).collect();
     assert_eq!(mixes, ["3", "3", "0"]);
     for line in &table.rows {
-        assert!(line[1] != "d" && line[2].parse::<f64>().is_ok(), "{line:?}");
+        assert!(line[1] != "d" && line[3].parse::<f64>().is_ok(), "{line:?}");
     }
+    // "d" is the first of each mix.
+    let places: Vec<&str> = table.rows.iter().map(|line| line[2].as_str()).collect();
+    assert_eq!(places, ["2", "3", "2"]);
 }
 
 #[test]
@@ -185,6 +201,16 @@ fn what_is_wrong_with_a_draw_or_a_table_is_told_with_its_place() {
             "take = [3, 0]",
             "take = [7]",
             "axis.mix: take: 7: allowed: mixes of the list",
+        ),
+        (
+            "numbers = 4",
+            "numbers = 4\nalso = [4]",
+            "axis.mix: also: 4: allowed: mixes of the list",
+        ),
+        (
+            "numbers = 4",
+            "numbers = 4\nkeeps = [\"seed\"]",
+            "axis.mix: unknown variant `seed`, expected `mixes`",
         ),
         (
             "count = 1 }",

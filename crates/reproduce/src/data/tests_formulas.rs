@@ -121,6 +121,11 @@ fn formulas_come_to_what_arithmetic_by_hand_does() {
         template("{k}: {x:.2}, {k / 4}").as_deref(),
         Ok("10: 2.00, 2.5")
     );
+    // Of 0, 1 and 5, and of one number, which has no interval.
+    assert_eq!(
+        template("{x:±.1}; {cases(size where size == 4: size):±.1}; {k:±.0}").as_deref(),
+        Ok("2.0 ± 6.6; 4.0; 10")
+    );
     assert_eq!(
         template("{names(size where size > 1: size)}").as_deref(),
         Ok("2, 4, 3")

@@ -196,8 +196,6 @@ mod tests {
         let did = Did {
             pace: 0.4,
             ipc: 1.0,
-            faults: 0.0,
-            moving: 0.0,
             lines,
         };
         Ran {

@@ -10,18 +10,16 @@ use std::{
 };
 
 use piebald_hw::spec::MachineSpec;
-use piebald_lab::{colors::vertical_map, utility::curve};
-use piebald_os_model::kernel::OnLimit;
+use piebald_lab::utility::curve;
 use piebald_policy::hvr::Class;
 use piebald_report::Sample;
-use piebald_sim::{Boot, Case, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, Region, Stay};
+use piebald_sim::{Boot, Case, ColorSetup, Model, Outcome, ProgramSetup, Region, Stay};
 use piebald_store::Store;
-use piebald_units::{ColorAsk, ColorSet, CoreSet, Picos};
+use piebald_units::{ColorSet, CoreSet, Picos};
 use rayon::prelude::*;
 
 use super::{
     programs::{Program, Ready},
-    today,
     ways::{Way, divided, frames},
 };
 use crate::{
@@ -106,10 +104,6 @@ pub(super) struct Did {
     pub pace: f64,
     /// Instructions per cycle, those of the kernel for it included.
     pub ipc: f64,
-    /// Page faults for 1000 references, those that move pages included.
-    pub faults: f64,
-    /// Share of its time that went to moving its pages.
-    pub moving: f64,
     /// Lines read from memory for 1000 instructions, by demands and prefetches.
     pub lines: f64,
 }
@@ -151,8 +145,6 @@ pub(super) struct Bench<'a> {
     /// Programs that are ready, by their place, the seed and the references that are wanted.
     pub ready: Mutex<HashMap<(usize, u64, u64), Ready>>,
     pub refs: AtomicU64,
-    /// Programs alone have their miss curves measured, by the colours of the paper's machine.
-    pub curves: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -256,28 +248,6 @@ impl Bench<'_> {
         Ok((0..self.repetitions as usize).map(sum).collect())
     }
 
-    /// The weighted speedup that it would have in the first repetition if each program went on at its speed in
-    /// the time that went to moving its pages.
-    fn without_moves(&self, mix: &Mix, way: Way) -> Result<f64, String> {
-        let relative = self.relative(mix, way)?;
-        let ran = self.known(&(way, mix.clone(), 0))?;
-        let each = relative.iter().zip(&ran.did);
-        Ok(each.fold(0.0, |sum, (speed, did)| {
-            let speed = speed.values.first().copied().unwrap_or(f64::NAN);
-            sum + speed / (1.0 - did.moving)
-        }))
-    }
-
-    /// Gain of a way over Linux without the time of moves, in percent.
-    pub(super) fn free_gain(&self, mix: &Mix, way: Way) -> Result<f64, String> {
-        let linux = self.without_moves(mix, Way::Linux)?;
-        Ok(100.0 * (self.without_moves(mix, way)? / linux - 1.0))
-    }
-
-    /// Page faults of each program for 1000 references, in the first repetition.
-    pub(super) fn faults(&self, mix: &Mix, way: Way) -> Result<Vec<f64>, String> {
-        let ran = self.known(&(way, mix.clone(), 0))?;
-        Ok(ran.did.iter().map(|did| did.faults).collect())
     }
 
     /// Gain of a way over another in weighted speedup, in percent.
@@ -289,7 +259,6 @@ impl Bench<'_> {
     fn run(&self, (way, mix, repetition): &Key) -> Known {
         unless_stopped(self.stop)?;
         let seed = self.seed.wrapping_add(u64::from(*repetition));
-        let (frames, own) = self.frames_of(*way, mix)?;
         let mut places: Vec<u16> = CORES[..mix.members.len().max(4)].to_vec();
         let mut setups = Vec::new();
         let refs = self.warmup + self.budget;
@@ -301,20 +270,8 @@ impl Bench<'_> {
         }
         let threads = |m: &(usize, u32)| self.programs[m.0].threads;
         let is_threaded = mix.members.iter().any(|m| threads(m) > 1);
-        let own = match way {
-            Way::Uvp => self.divided(mix, *repetition)?,
-            _ => own,
-        };
-        for (setup, (own, shared)) in setups.iter_mut().zip(own) {
-            setup.colors = ColorSetup {
-                reserve: Some(ColorAsk::Exactly(own)),
-                shared,
-                on_limit: OnLimit::Borrow,
-                ..ColorSetup::default()
-            };
-        }
-        let is_curve = self.curves && mix.members.len() == 1 && !is_threaded;
-        let boot = Boot::new(frames, Some(draw(seed, "memory", 0)));
+        let is_curve = mix.members.len() == 1 && !is_threaded;
+        let boot = Boot::new(frames(*way), Some(draw(seed, "memory", 0)));
         let outcome = self.outcome(&Case {
             curve: is_curve.then(|| divided().request(self.spec)),
             ..Case::new(self.spec, boot, setups, machine_seed(seed))
@@ -327,8 +284,6 @@ impl Bench<'_> {
             Did {
                 pace: r.refs as f64 / cycles,
                 ipc: c.instructions as f64 / cycles,
-                faults: 1000.0 * r.faults as f64 / r.refs as f64,
-                moving: r.following.0 as f64 / r.time.0 as f64,
                 lines: per_mille(r, c.memory_reads + c.prefetch_reads),
             }
         });
@@ -339,31 +294,6 @@ impl Bench<'_> {
             curve: outcome.programs.first().map(curve).unwrap_or_default(),
             parts: parts.map(|(_, class, own)| (*class, own.clone())).collect(),
         })
-    }
-
-    /// The frames of a way, and what its programs own from the beginning on.
-    fn frames_of(&self, way: Way, mix: &Mix) -> Result<(FrameRule, Vec<(ColorSet, bool)>), String> {
-        let (map, own) = match way {
-            Way::Cut(cut) => {
-                let map = vertical_map(self.spec)?;
-                let classes: Vec<_> = mix.members.iter().map(|m| self.classes[m.0]).collect();
-                let own = today::own(&map, cut, &classes)?;
-                (map, own)
-            }
-            _ => return Ok((frames(way), Vec::new())),
-        };
-        Ok((FrameRule::Owned(map), own))
-    }
-
-    /// The colours of each program of a mix by the curves of its programs alone.
-    fn divided(&self, mix: &Mix, repetition: u32) -> Result<Vec<(ColorSet, bool)>, String> {
-        let alone = mix.members.iter().map(|m| {
-            let key = (Way::Linux, Mix::alone(*m), repetition);
-            Ok(self.known(&key)?.curve)
-        });
-        let own = divided().divided(&alone.collect::<Result<Vec<_>, String>>()?);
-        let own = own.map_err(|e| e.to_string())?;
-        Ok(own.into_iter().map(|own| (own, false)).collect())
     }
 
     fn ready(&self, at: usize, seed: u64, refs: u64) -> Result<Ready, String> {

@@ -11,7 +11,6 @@
 
 mod arrivals;
 mod by_itself;
-mod by_rule;
 mod classes;
 mod counters;
 mod form;
@@ -19,9 +18,6 @@ mod mixes;
 mod online;
 mod programs;
 mod rows;
-mod rules;
-mod today;
-mod told;
 mod ways;
 
 use piebald_hw::presets;
@@ -50,8 +46,7 @@ pub(crate) const MIXES: u64 = rows::LIST;
 
 type Give = fn(&Runs<'_>) -> Given;
 
-const STAGES: [Stage<Give>; 5] = [
-    (&[("H-6", "Section 5: rules", TargetKind::H)], rules::rules),
+const STAGES: [Stage<Give>; 3] = [
     (
         &[
             ("H-14", "Figure 18: arrivals and departures", TargetKind::H),
@@ -59,7 +54,6 @@ const STAGES: [Stage<Give>; 5] = [
         ],
         arrivals::coming_and_going,
     ),
-    (&[("H-B1", today::TITLE, TargetKind::G)], today::present_day),
     (&[("H-B2", online::TITLE, TargetKind::G)], online::told),
     (
         &[("H-B3", by_itself::TITLE, TargetKind::G)],

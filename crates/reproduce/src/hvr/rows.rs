@@ -56,7 +56,6 @@ impl<'a> Runs<'a> {
                 done: Mutex::new(HashMap::new()),
                 ready: Mutex::new(HashMap::new()),
                 refs: AtomicU64::new(0),
-                curves: true,
             },
             form,
         }

@@ -7,8 +7,6 @@ use piebald_policy::{
 };
 use piebald_sim::{FrameRule, Managed};
 
-use super::today::Cut;
-
 /// What a mix is run under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Way {
@@ -16,38 +14,19 @@ pub(super) enum Way {
     Linux,
     /// One policy for the mix.
     Fixed(Policy),
-    /// The cache by the miss curves of the programs.
-    Uvp,
-    /// The tree with coalescing, without Curve-VP.
-    Coalescing,
     /// The whole framework.
     Hvr,
-    /// Fixed parts of a present-day machine.
-    Cut(Cut),
-}
-
-impl Way {
-    /// Bank-only partitioning for so many programs (Table 1).
-    pub(super) const fn bank_only(programs: usize) -> Self {
-        Self::Fixed(match programs {
-            0..=4 => Policy::BankOnly4,
-            _ => Policy::BankOnly8,
-        })
-    }
 }
 
 /// The frames of a way.
 pub(super) fn frames(way: Way) -> FrameRule {
     let (framework, map) = match way {
-        // The second has colours that `frames_of` gives.
-        Way::Linux | Way::Cut(_) => return FrameRule::Stock,
+        Way::Linux => return FrameRule::Stock,
         // Its three bits do not fit into the allocator's 32 colours.
         Way::Fixed(Policy::CacheOnly) => {
             (Framework::Fixed(Policy::CacheOnly), colors(&[16, 17, 18]))
         }
         Way::Fixed(policy) => (Framework::Fixed(policy), colors(&[16])),
-        Way::Uvp => return FrameRule::Owned(divided().map().clone()),
-        Way::Coalescing => (Framework::Coalescing, colors(&[16])),
         Way::Hvr => (Framework::Hvr, colors(&[16])),
     };
     FrameRule::Managed(Box::new(Managed {
@@ -60,7 +39,7 @@ pub(super) fn frames(way: Way) -> FrameRule {
     }))
 }
 
-/// What UVP divides: by the bits that tell parts of the paper's cache apart.
+/// What misses of programs alone are counted for: parts of the paper's cache, which these bits tell apart.
 pub(super) fn divided() -> Utility {
     let bits = [14, 15, 16, 17, 18].map(|bit: u8| {
         let both = bit < 16;
