@@ -248,8 +248,6 @@ impl Bench<'_> {
         Ok((0..self.repetitions as usize).map(sum).collect())
     }
 
-    }
-
     /// Gain of a way over another in weighted speedup, in percent.
     pub(super) fn gain(&self, mix: &Mix, way: Way, over: Way) -> Found {
         let over = self.weighted(mix, over)?;
