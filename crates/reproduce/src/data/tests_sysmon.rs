@@ -2,10 +2,7 @@
 
 use piebald_report::Verdict;
 
-use super::{
-    tests::{options, paper_of, rows},
-    *,
-};
+use super::tests::{options, paper_of, rows};
 
 const GRID_TEXT: &str = r#"
 schema = 1
