@@ -91,7 +91,7 @@ fn programs_of_one_thread_are_watched_and_nothing_need_be_run() {
 #[test]
 fn slow_programs_come_through_fewer_pages() {
     let at = |speed: &str| {
-        let text = GOOD.replace("refs =", &format!("speed = \"{speed}\", refs ="));
+        let text = GOOD.replace("{ refs =", &format!("{{ speed = \"{speed}\", refs ="));
         let text = text.replace("alone = \"none\"", "alone = \"all\"");
         // A window of 11 us, in which not all of 4096 pages can be used.
         let text = text.replace("gups:1MiB\", cores", "gups:16MiB\", walk_us = 1, cores");
