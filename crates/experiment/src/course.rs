@@ -22,6 +22,9 @@ pub struct Course {
     pub after_setup: bool,
     /// What happens before this time is not counted.
     pub warmup_us: Option<RunTime>,
+    /// Runs of one program end by time as well.
+    #[serde(default)]
+    pub alone: bool,
 }
 
 impl Course {

@@ -12,7 +12,7 @@ use piebald_units::{CoreSet, PAGE_SIZE, Picos};
 use crate::{
     colors, course,
     describe::machine_lines,
-    jobs::{Focus, Job, Phase, curve_ways, foci, group_of, members},
+    jobs::{Focus, Job, Phase, curve_ways, foci, group_of, members, timed},
     memory::{self, MemoryParts},
     parts::Parts,
     prepare::Prepared,
@@ -48,10 +48,14 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
     if whole.is_empty() {
         return Err(StudyError::Nothing);
     }
-    let programs = |policy: usize| {
-        let entries = scenario.programs.iter().enumerate();
+    let own = |policy: usize| -> Vec<u32> {
         let mut own = whole.clone();
         own.retain(|r| *r < results.repetitions[policy]);
+        own
+    };
+    let programs = |policy: usize| {
+        let entries = scenario.programs.iter().enumerate();
+        let own = own(policy);
         let result = |(at, entry)| results.program(policy, at, entry, &own);
         entries.map(result).collect()
     };
@@ -61,7 +65,7 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
             name: policy.name.clone(),
             description: colors::description(scenario, p),
             programs: programs(p),
-            course: results.course(p),
+            course: results.course(p, &own(p)),
         })
         .collect();
     let maps = (0..scenario.policies.len()).filter_map(|p| results.set_map(p));
@@ -78,7 +82,7 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
         warnings.push("one repetition: no interval can be given".to_owned());
     }
     let mut notes = gathered(|i| &i.notes);
-    notes.extend(scenario.course.map(course::words));
+    notes.extend((scenario.course).map(|course| course::words(course, scenario.course_alone)));
     if scenario.of_threads && scenario.course.is_none() {
         let note = "warm-up and budget are references of each thread: a measured part begins and ends as \
                     soon as one of its threads has made them";
@@ -182,12 +186,11 @@ impl Results<'_> {
 
     /// That a program ended before its measured part was over, if it did in some run.
     fn ended_early(&self, program: usize) -> Option<String> {
-        let by_time = self.scenario.course.is_some();
         let met = group_of(self.scenario, program).map(Phase::Together);
         // Beside a region of another it is company.
         let by_refs = |job: &Job| {
-            let alone = job.phase == Phase::Alone(program);
-            job.focus.is_none() && (alone || !by_time && Some(job.phase) == met)
+            let is_own = job.phase == Phase::Alone(program) || Some(job.phase) == met;
+            job.focus.is_none() && is_own && timed(self.scenario, job.phase).is_none()
         };
         let runs = self.jobs.iter().zip(self.outcomes);
         let runs = runs.filter(|(job, _)| self.inputs[program].parts.is_none() && by_refs(job));

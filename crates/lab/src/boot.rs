@@ -45,7 +45,7 @@ fn frames(spec: &MachineSpec, policy: &Policy, draw: Repetition) -> Result<Frame
             let Some(hvr) = policy.hvr else {
                 return Ok(FrameRule::Owned(map));
             };
-            let seed = draw.of(7);
+            let seed = draw.watching();
             FrameRule::Managed(Box::new(Managed {
                 map,
                 config: hvr.config,

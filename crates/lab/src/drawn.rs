@@ -85,6 +85,14 @@ impl Repetition {
         chosen
     }
 
+    /// Of what HVR looks at.
+    pub(crate) fn watching(self) -> u64 {
+        match self.draws {
+            Draws::Places => self.of(7),
+            Draws::Names => self.seed,
+        }
+    }
+
     /// The seed of a built-in program.
     pub(crate) fn builtin(self) -> u64 {
         match self.draws {

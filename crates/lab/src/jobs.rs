@@ -3,6 +3,7 @@
 use piebald_experiment::{Alone, Together};
 use piebald_hw::{Machine, Options, spec::MachineSpec};
 use piebald_report::Role;
+use piebald_sim::Course;
 use piebald_units::Bytes;
 
 use crate::{divided, prepare::Prepared, scenario::Scenario};
@@ -158,6 +159,16 @@ pub(crate) fn members(scenario: &Scenario, phase: Phase) -> Vec<usize> {
             .filter(|p| *p == target || scenario.programs[*p].role == Role::Polluter)
             .collect(),
     }
+}
+
+/// What ends a run by time, if something does.
+pub(crate) fn timed(scenario: &Scenario, phase: Phase) -> Option<Course> {
+    let is_timed = match phase {
+        Phase::Together(_) => true,
+        Phase::Alone(_) => scenario.course_alone,
+        Phase::Curve(..) | Phase::Whole(_) | Phase::Misses(_) => false,
+    };
+    scenario.course.filter(|_| is_timed)
 }
 
 /// The run of several programs in which a program is measured. A polluter that

@@ -33,7 +33,7 @@ pub use describe::machine_lines;
 pub use drawn::{Repetition, share_of};
 pub use foresee::study;
 pub use jobs::runs_of;
-pub use memory::extra_names;
+pub use memory::{MOVES, extra_names};
 pub use parts::Parts;
 pub use prepare::{Prepared, Recorder, opened, prepare};
 pub use study::{Hooks, StudyError};

@@ -7,7 +7,7 @@ use piebald_report::{ColorUse, Extra, Sample, WAITED};
 use piebald_sim::MemoryUse;
 use piebald_units::{ColorSet, Picos};
 
-use crate::colors;
+use crate::{colors, course};
 use crate::scenario::{Policy, Scenario};
 use crate::tally::{Tally, Zone};
 
@@ -86,10 +86,11 @@ const OWNED: Figure<MemoryUse> = ("colors owned", "", |m| {
     m.own.as_ref().map_or(0.0, |own| f64::from(own.len()))
 });
 
+/// Name of what moving pages took.
+pub const MOVES: &str = "time in faults that move pages";
+
 /// Of pages that move to where HVR wants them.
-const FOLLOWING: Figure<Tally> = ("time in faults that move pages", "us", |t| {
-    t.following_ps * 1e-6
-});
+const FOLLOWING: Figure<Tally> = (MOVES, "us", |t| t.following_ps * 1e-6);
 
 /// Of files, and of waiting for the disk.
 const OF_FILES: [Figure<Tally>; 7] = [
@@ -142,7 +143,7 @@ const OF_READS: [Figure<Tally>; 7] = [
 /// Names of the quantities that only some studies have.
 pub fn extra_names() -> impl Iterator<Item = &'static str> {
     let names = OF_MEMORY.map(|(name, ..)| name).into_iter();
-    let names = names.chain([OWNED.0, FOLLOWING.0]);
+    let names = names.chain([OWNED.0, FOLLOWING.0]).chain(course::names());
     let of = |figures: &'static [Figure<Tally>]| figures.iter().map(|(name, ..)| *name);
     let of_zone = OF_ZONE.iter().map(|(name, ..)| *name);
     names

@@ -36,7 +36,7 @@ use crate::{
     divided::{self, Counted},
     drawn::{Repetition, share_of},
     failures::Failures,
-    jobs::{Focus, Job, Phase, group_of, groups, jobs, members, narrow_last_level},
+    jobs::{Focus, Job, Phase, group_of, groups, jobs, members, narrow_last_level, timed},
     meter::{Meter, Shown},
     prepare::Prepared,
     scenario::{BeforeEntry, BeforeInput, Scenario},
@@ -331,10 +331,7 @@ impl<'a> Lab<'a> {
         if let Phase::Curve(_, ways) = job.phase {
             narrow_last_level(&mut machine, ways);
         }
-        let course = match job.phase {
-            Phase::Together(_) => self.scenario.course,
-            _ => None,
-        };
+        let course = timed(self.scenario, job.phase);
         Ok(Case {
             features: self.scenario.features,
             disabled_controllers: self.scenario.disabled_controllers.clone(),
@@ -389,7 +386,7 @@ impl<'a> Lab<'a> {
     /// The set map that is taken from a run.
     fn map(&self, job: Job, chosen: &[usize]) -> Option<MapRequest> {
         // A map needs a measured part that ends by references.
-        let by_time = matches!(job.phase, Phase::Together(_)) && self.scenario.course.is_some();
+        let by_time = timed(self.scenario, job.phase).is_some();
         if self.scenario.set_map == 0 || by_time {
             return None;
         }
@@ -472,7 +469,7 @@ impl<'a> Lab<'a> {
         let policy = &self.scenario.policies[job.policy];
         let start = draw.start(at, self.start_spread());
         let alone = members(self.scenario, job.phase).len() == 1;
-        let by_time = !alone && self.scenario.course.is_some();
+        let by_time = timed(self.scenario, job.phase).is_some();
         // A target is met at its beginning unless its table says otherwise, so that its measured part
         // is the same in every study; a polluter is met anywhere.
         let place = draw.place(at, &entry.name);

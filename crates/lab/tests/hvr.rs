@@ -160,6 +160,18 @@ fn a_program_that_comes_and_goes_shows_in_the_report() {
     assert!(sweep[0].is_nan() && sweep[8].is_nan(), "{sweep:?}");
     assert!(sweep[3..6].iter().all(|ipc| *ipc > 0.0), "{sweep:?}");
     assert!(course.ipc[0].ipc.iter().all(|ipc| *ipc > 0.0));
+    let counts = &course.counts[1];
+    let refs: Vec<f64> = counts.intervals.iter().map(|i| i.refs.mean).collect();
+    assert_eq!((refs.len(), refs[0] + refs[8]), (9, 0.0));
+    assert!(refs[3..6].iter().all(|refs| *refs > 0.0), "{refs:?}");
+    let of = |name: &str| {
+        let extra = counts.extra.iter().find(|extra| extra.name == name);
+        extra.map_or(f64::NAN, |extra| extra.value.mean)
+    };
+    let there = of("time held for LLCT");
+    assert!((there - 500.0).abs() < 20.0, "{there}");
+    assert_eq!(of("time held for LLCH") + of("time without a class"), 0.0);
+    assert!(of("pages moved to where they belong") > 0.0);
     let table = to_table(&study, &TableStyle::default());
     assert!(table.contains("sweep begins"), "{table}");
     let html = to_html(&study).expect("a page");
@@ -248,4 +260,58 @@ hvr = {{ time_scale = 10000{remember} }}
     assert_eq!(class_at_its_second_start(""), None);
     let known = class_at_its_second_start(", remember = true");
     assert_eq!(known.as_deref(), Some("CCF"));
+}
+
+#[test]
+fn runs_of_one_program_end_by_time_if_the_scenario_says_so() {
+    let text = r#"schema = 2
+repetitions = 2
+budget_refs = "8M"
+warmup_refs = "1k"
+[machine]
+preset = "i7-860"
+[output]
+set_map = 0
+[course]
+until_us = 8000
+alone = true
+[[program]]
+name = "walk"
+builtin = "chase:64KiB"
+cores = "0"
+[[policy]]
+name = "hvr"
+frames = "hvr"
+memory = "fresh"
+color_map = ["O 14", "O 15", "C 16", "B 21", "B 22"]
+hvr = { time_scale = 1000 }
+"#;
+    let study = kit::run_scenario(&parse(text).expect("a scenario")).expect("runs");
+    let policy = &study.policies[0];
+    let time = policy.programs[0].alone.time_ps.mean;
+    assert!(time > 7900e6 && time <= 8000e6, "{time}");
+    let said = "runs last 8000 us, not by references";
+    assert!(study.notes.iter().any(|n| n == said), "{:?}", study.notes);
+    let course = policy.course.as_ref().expect("a course");
+    assert_eq!(course.times_ps.last(), Some(&8_000_000_000));
+    let of = |name: &str| -> &[f64] {
+        let extra = course.counts[0].extra.iter().find(|e| e.name == name);
+        extra.map_or(&[], |extra| &extra.value.values)
+    };
+    // A look for hot pages after 3 ms, and 201 walks of few pages at 10 us.
+    for name in ["looks for hot pages", "looks for re-use"] {
+        assert!(
+            of(name).len() == 2 && of(name).iter().all(|n| *n >= 1.0),
+            "{name} {:?}",
+            of(name)
+        );
+    }
+    let (pages, time) = (of("pages at the first look"), of("time of looks"));
+    assert!(pages[0] >= 16.0 && time[0] > 1.0, "{pages:?} {time:?}");
+    assert_eq!(of("times that it began again"), [0.0; 2]);
+    let by_references = text.replace("alone = true\n", "");
+    let study = kit::run_scenario(&parse(&by_references).expect("a scenario")).expect("runs");
+    assert_eq!(study.policies[0].course, None);
+    let refs = study.policies[0].programs[0].alone.refs.mean;
+    assert!((refs - 8e6).abs() < 1e5, "{refs}");
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ReportError, Study,
+    Extra, ReportError, Sample, Study,
     chart::{Axis, Lane, LaneChart, Line, LineChart, PALETTE, Span, lane_chart, line_chart},
     format::{clean, number, short},
     html::{Figure, Section},
@@ -30,6 +30,31 @@ pub struct CourseResult {
     pub events: Vec<CourseEvent>,
     /// Share of the hardware threads' time that looking at programs took.
     pub watching: Option<f64>,
+    /// What each program did, over the repetitions.
+    #[serde(skip)]
+    pub counts: Vec<CourseCounts>,
+}
+
+/// What a program did in runs that were looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CourseCounts {
+    /// Its name.
+    pub program: String,
+    /// In each interval.
+    pub intervals: Vec<CourseInterval>,
+    /// Over the whole run.
+    pub extra: Vec<Extra>,
+}
+
+/// What a program did in an interval; 0 while it was not there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CourseInterval {
+    /// References of its own.
+    pub refs: Sample,
+    /// Instructions, the kernel's for it included.
+    pub instructions: Sample,
+    /// Microseconds in faults that moved its pages.
+    pub moving_us: Sample,
 }
 
 /// The speed of a program.

@@ -49,7 +49,9 @@ mod written;
 pub use advice::{
     Advice, AdvicePoint, MixAdvice, MixPolicy, ProgramAdvice, ShareAdvice, SplitAdvice,
 };
-pub use course::{CourseEvent, CourseIpc, CourseProgram, CourseResult};
+pub use course::{
+    CourseCounts, CourseEvent, CourseInterval, CourseIpc, CourseProgram, CourseResult,
+};
 pub use csv::to_csv;
 pub use file::{check_file, check_folder, write_atomically};
 pub use finding::{Finding, Unmet};

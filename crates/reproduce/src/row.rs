@@ -87,6 +87,7 @@ impl Row {
     }
 
     /// A headline number.
+    #[cfg(test)]
     pub(crate) fn headline(&mut self, name: &str, paper: f64, found: Found) {
         self.judge(name, Published::Number(paper), found, "%", |s| {
             verdict::headline(paper, s)

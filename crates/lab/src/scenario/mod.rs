@@ -76,6 +76,8 @@ pub struct Scenario {
     pub alone: Alone,
     /// Ends runs of several programs by time; `None` = their measured parts do.
     pub course: Option<Course>,
+    /// It ends runs of one program as well.
+    pub course_alone: bool,
     /// Advise on shares of the last level; `None` = no advice.
     pub advise: Option<Advise>,
     /// A disk and one memory for files and programs; `None` = neither disk nor reclaim.
@@ -393,6 +395,7 @@ impl Scenario {
                 after_setup: course.after_setup,
                 warmup: course.warmup_us.map(|time| time.picos()),
             }),
+            course_alone: experiment.course.is_some_and(|course| course.alone),
             advise: experiment.advise,
             files,
             made: experiment.file,

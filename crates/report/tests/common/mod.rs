@@ -185,6 +185,7 @@ fn course() -> CourseResult {
             event(230_000_000, "mcf is LLCH", later(Some("LLCH"))),
         ],
         watching: Some(0.004),
+        ..CourseResult::default()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::{cell::Cell, collections::HashMap};
 
-use piebald_lab::{colors::cache_parts, extra_names, runs_of, scenario::Scenario};
-use piebald_report::{Metrics, ProgramResult, Sample, Study, SysMonResult};
+use piebald_lab::{MOVES, colors::cache_parts, extra_names, runs_of, scenario::Scenario};
+use piebald_report::{CourseCounts, CourseResult, Metrics, ProgramResult, Sample, Study, SysMonResult};
 
 use super::{
-    eval::{Cells, EXPERIMENT, Fault, Value, Valued},
+    eval::{Cells, EXPERIMENT, Fault, INTERVAL, Value, Valued},
     grid::{PROGRAM, Point},
     replays::{self, Came, Planned, Replayed},
 };
@@ -311,6 +311,15 @@ fn counted_in_study(
     } else {
         &program.alone
     };
+    let course = found.and_then(|policy| policy.course.as_ref());
+    if let Some(interval) = chosen(INTERVAL) {
+        return counted_in_interval(course, &name, &interval, (what, of));
+    }
+    let of_course = || {
+        let mine = course.and_then(|course| counts_of(course, &name));
+        let extra = mine?.extra.iter().find(|e| Some(e.name.as_str()) == of)?;
+        Some(extra.value.clone())
+    };
     let sample = match of {
         None => PLAIN
             .iter()
@@ -319,7 +328,8 @@ fn counted_in_study(
         Some(of) => NAMED
             .iter()
             .find(|(n, _)| *n == what)
-            .and_then(|(_, get)| get(metrics, of)),
+            .and_then(|(_, get)| get(metrics, of))
+            .or_else(|| of_course().filter(|_| what == "extra")),
     };
     let none = || {
         Fault::Missing(format!(
@@ -328,6 +338,64 @@ fn counted_in_study(
         ))
     };
     sample.map(Value::Sample).ok_or_else(none)
+}
+
+/// What a program did in a run that was looked at.
+fn counts_of<'c>(course: &'c CourseResult, program: &str) -> Option<&'c CourseCounts> {
+    course.counts.iter().find(|mine| mine.program == program)
+}
+
+/// What is counted in an interval of a course.
+const OF_INTERVALS: [&str; 4] = [
+    "references",
+    "instructions",
+    "time_ps",
+    "extra(\"time in faults that move pages\")",
+];
+
+/// Whether something is counted in an interval.
+fn check_in_interval(what: &str, of: Option<&str>) -> Valued<()> {
+    let is_counted = match of {
+        None => OF_INTERVALS.contains(&what),
+        Some(of) => what == "extra" && of == MOVES,
+    };
+    if is_counted {
+        return Ok(());
+    }
+    let of = of.map_or_else(String::new, |of| format!("(\"{of}\")"));
+    let allowed = OF_INTERVALS.join(", ");
+    Err(Fault::Wrong(format!(
+        "{what}{of} of an interval: allowed: {allowed}"
+    )))
+}
+
+fn counted_in_interval(
+    course: Option<&CourseResult>,
+    program: &str,
+    interval: &str,
+    (what, of): (&str, Option<&str>),
+) -> Valued<Value> {
+    check_in_interval(what, of)?;
+    let missing = || Fault::Missing(format!("{program}: nothing was counted by time"));
+    let course = course.ok_or_else(missing)?;
+    let mine = counts_of(course, program).ok_or_else(missing)?;
+    let at = interval.parse::<usize>().ok();
+    let of_it = at.and_then(|at| Some((mine.intervals.get(at)?, at)));
+    let (counted, at) = of_it.ok_or_else(|| no_interval(interval, mine.intervals.len()))?;
+    let end = |at: usize| course.times_ps.get(at).map_or(f64::NAN, |ps| *ps as f64);
+    let begin = at.checked_sub(1).map_or(0.0, end);
+    Ok(Value::Sample(match what {
+        "references" => counted.refs.clone(),
+        "instructions" => counted.instructions.clone(),
+        "time_ps" => counted.refs.map(|_| end(at) - begin),
+        _ => counted.moving_us.clone(),
+    }))
+}
+
+/// That a course has no such interval.
+fn no_interval(interval: &str, all: usize) -> Fault {
+    let last = all.saturating_sub(1);
+    Fault::Wrong(format!("{INTERVAL} = {interval}: allowed: 0 to {last}"))
 }
 
 impl Cells for Dry<'_> {
@@ -423,6 +491,19 @@ fn check(
     let Some(scenario) = scenario else {
         return Ok(());
     };
+    if let Some(interval) = chosen(INTERVAL) {
+        check_in_interval(what, of)?;
+        let course = scenario.course.ok_or_else(|| {
+            Fault::Wrong(format!(
+                "{INTERVAL} = {interval}: allowed with a table [course]"
+            ))
+        })?;
+        let all = (course.until.0 / course.every.0.max(1)) as usize;
+        let at = interval.parse::<usize>().ok();
+        if at.is_none_or(|at| at >= all) {
+            return Err(no_interval(&interval, all));
+        }
+    }
     let of_replays = [&replays::PLAIN[..], &replays::NAMED, &replays::COUNTED].concat();
     let of_studies = PLAIN.map(|(name, _)| name).into_iter();
     let of_studies = of_studies.chain(NAMED.map(|(name, _)| name));

@@ -1,6 +1,9 @@
 //! Axes whose values are drawn: mixes of values of other axes.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use serde::Deserialize;
 
@@ -33,6 +36,21 @@ pub(super) struct Drawn {
     keeps: Vec<Kept>,
     /// What each has, part by part.
     from: Vec<Part>,
+    /// Members come and go.
+    comings: Option<Comings>,
+}
+
+/// Members that come one by one, each of which has one of some slots while it is there.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Comings {
+    /// They come and go at drawn ones of so many times.
+    times: u64,
+    /// So many of the first members come in a drawn order. Then by turns the next of the others comes, and one of
+    /// these goes.
+    first: usize,
+    /// So many.
+    slots: usize,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -142,6 +160,10 @@ impl Drawn {
                 members.push(left.swap_remove(at as usize));
             }
         }
+        if let Some(comings) = &self.comings {
+            let members_of = comings.members((&self.draw, number), members);
+            members = members_of.map_err(|says| format!("comings.{says}"))?;
+        }
         let members = (1..).zip(&members).map(placed).collect::<Vec<_>>();
         let columns = [
             ("name", Value::Text(number.to_string())),
@@ -156,6 +178,108 @@ impl Drawn {
     }
 }
 
+/// A member that comes.
+struct Comer {
+    member: Value,
+    arrives: u64,
+    /// The number of times if it stays.
+    leaves: u64,
+    slot: usize,
+}
+
+impl Comings {
+    /// The members of a mix as they come, with columns for it.
+    fn members(
+        &self,
+        (words, number): (&str, u64),
+        members: Vec<Value>,
+    ) -> Result<Vec<Value>, String> {
+        let Self {
+            times,
+            first,
+            slots,
+        } = *self;
+        let all = members.len();
+        if first == 0 || first > all || all - first > first {
+            return Err(format!(
+                "first = {first}: allowed: 1 to {all}, at least half of the members"
+            ));
+        }
+        let events = first + 2 * (all - first);
+        if !(events as u64..=MOST).contains(&times) {
+            return Err(format!("times = {times}: allowed: {events} to {MOST}"));
+        }
+        let draw_of = |what: &str, nth: usize| {
+            draw(
+                SEED,
+                &format!("{words} {what}"),
+                (number << 32) + nth as u64,
+            )
+        };
+        let mut left: Vec<u64> = (1..times).collect();
+        let mut at = vec![0];
+        for nth in 0..events - 1 {
+            let drawn = draw_of("sample", nth) % left.len() as u64;
+            at.push(left.swap_remove(drawn as usize));
+        }
+        at.sort_unstable();
+        let (early, late) = at.split_at(first);
+        let mut left = members;
+        let mut later = left.split_off(first).into_iter();
+        let mut free: VecDeque<usize> = (0..slots).collect();
+        let none_free = || format!("slots = {slots}: allowed: one for each member that is there");
+        let mut comers: Vec<Comer> = Vec::new();
+        for (nth, arrives) in early.iter().enumerate() {
+            let drawn = draw_of("order", nth) % left.len() as u64;
+            comers.push(Comer {
+                member: left.swap_remove(drawn as usize),
+                arrives: *arrives,
+                leaves: times,
+                slot: free.pop_front().ok_or_else(none_free)?,
+            });
+        }
+        for (nth, at) in late.iter().enumerate() {
+            if nth % 2 == 0 {
+                let slot = free.pop_front().ok_or_else(none_free)?;
+                comers.extend(later.next().map(|member| Comer {
+                    member,
+                    arrives: *at,
+                    leaves: times,
+                    slot,
+                }));
+                continue;
+            }
+            let there: Vec<usize> = (0..first).filter(|n| comers[*n].leaves == times).collect();
+            let drawn = draw_of("leaves", nth) % there.len() as u64;
+            let gone = &mut comers[there[drawn as usize]];
+            gone.leaves = *at;
+            free.push_back(gone.slot);
+        }
+        comers.into_iter().map(Comer::value).collect()
+    }
+}
+
+impl Comer {
+    fn value(self) -> Result<Value, String> {
+        let mut columns = match &self.member {
+            Value::Item(columns) => (**columns).clone(),
+            other => {
+                let name = other.text().map_err(|fault| fault.says().to_owned())?;
+                BTreeMap::from([("name".to_owned(), Value::Text(name))])
+            }
+        };
+        for (key, number) in [
+            ("arrives", self.arrives as f64),
+            ("leaves", self.leaves as f64),
+            ("slot", self.slot as f64),
+        ] {
+            let before = columns.insert(key.to_owned(), Value::Number(number));
+            if before.is_some() {
+                return Err(format!("{key}: allowed: members without a column {key}"));
+            }
+        }
+        Ok(Value::Item(Arc::new(columns)))
+    }
 /// A member of a mix, with the column `place`.
 fn placed((place, member): (u32, &Value)) -> Value {
     let mut columns = match member {

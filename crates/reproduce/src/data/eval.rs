@@ -39,6 +39,8 @@ pub(super) type Valued<T> = Result<T, Fault>;
 
 /// What chooses among the experiments of a row.
 pub(super) const EXPERIMENT: &str = "experiment";
+/// What chooses an interval of a course, by its number from 0.
+pub(super) const INTERVAL: &str = "interval";
 /// Names that formulas cannot have.
 pub(super) const TAKEN: [&str; 8] = [
     "true", "false", "inf", "ran", "program", "policy", "run", EXPERIMENT,
@@ -382,7 +384,9 @@ impl Eval<'_, '_> {
     fn named_value(&self, axis: &str, value: Value) -> Valued<Value> {
         let Some(values) = self.names.axes.get(axis) else {
             return match axis {
-                "policy" | "program" | "run" | EXPERIMENT => Ok(Value::Text(value.text()?)),
+                "policy" | "program" | "run" | EXPERIMENT | INTERVAL => {
+                    Ok(Value::Text(value.text()?))
+                }
                 _ => self.names.axis(axis).map(|_| value),
             };
         };
@@ -532,7 +536,7 @@ impl Eval<'_, '_> {
 }
 
 fn part_of(value: &Value, part: &str) -> Valued<Value> {
-    const INTERVAL: &str = "an interval needs two repetitions at least";
+    const NO_INTERVAL: &str = "an interval needs two repetitions at least";
     match value {
         Value::Sample(sample) => {
             let ends = sample.interval();
@@ -541,13 +545,21 @@ fn part_of(value: &Value, part: &str) -> Valued<Value> {
                 "low" => ends.map(|(low, _)| low),
                 "high" => ends.map(|(_, high)| high),
                 "half" => sample.ci95,
+                "least" | "most" => {
+                    let all = known_sample(sample.clone())?.values;
+                    let all = all.into_iter();
+                    match part {
+                        "least" => all.reduce(f64::min),
+                        _ => all.reduce(f64::max),
+                    }
+                }
                 _ => {
                     return wrong(format!(
-                        ".{part} of a sample: allowed: mean, low, high, half"
+                        ".{part} of a sample: allowed: mean, low, high, half, least, most"
                     ));
                 }
             };
-            let end = end.ok_or_else(|| Fault::Missing(INTERVAL.to_owned()))?;
+            let end = end.ok_or_else(|| Fault::Missing(NO_INTERVAL.to_owned()))?;
             Ok(Value::Number(end))
         }
         Value::Item(columns) => columns.get(part).cloned().ok_or_else(|| {

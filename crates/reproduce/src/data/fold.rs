@@ -13,6 +13,14 @@ pub(super) fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
             let ranks = |column: &[Value]| numbers(column).map(|all| row::ranks(&all));
             Ok(Value::Number(row::correlation(&ranks(a)?, &ranks(b)?)))
         }
+        ("at_max", [of, by]) => {
+            let by = by.iter().map(mean_of).collect::<Valued<Vec<f64>>>()?;
+            if by.iter().any(|n| n.is_nan()) {
+                return unknown();
+            }
+            let largest = of.iter().zip(&by).max_by(|a, b| a.1.total_cmp(b.1));
+            largest.map(|(of, _)| of.clone()).ok_or_else(none)
+        }
         ("first", [of]) => of.first().cloned().ok_or_else(none),
         ("last", [of]) => of.last().cloned().ok_or_else(none),
         ("count", [of]) => Ok(Value::Number(of.len() as f64)),
@@ -91,9 +99,18 @@ pub(super) fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
         }
         _ => wrong(format!(
             "\"{what}\" of {} formulas over an axis: allowed: mean, min, max, sum, span, rise, falls, \
-             farthest, first, last, count, names, all, any, cases of one, correlation and rank_correlation of two, thresholds of five",
+             farthest, first, last, count, names, all, any, cases of one, correlation, rank_correlation and at_max of two, thresholds \
+             of five",
             columns.len()
         )),
+    }
+}
+
+/// A number, or the mean of a sample.
+fn mean_of(value: &Value) -> Valued<f64> {
+    match value {
+        Value::Sample(sample) => Ok(known_sample(sample.clone())?.mean),
+        other => number(other),
     }
 }
 

@@ -21,6 +21,10 @@ use crate::{Options, StandIn, programs::of_toml};
 pub(super) const SCHEMA: i64 = 1;
 /// The key of what is there only where a formula holds.
 const WHEN: &str = "when";
+/// The key of a table that stands for what a formula comes to.
+const IS: &str = "is";
+/// Numbers below it that are whole are written as such.
+const WHOLE: f64 = 9_007_199_254_740_992.0;
 /// The key of an experiment whose requests are only counted.
 const REPLAY: &str = "replay";
 /// The key of an experiment that is another one's, but for some keys.
@@ -345,7 +349,7 @@ impl Making<'_> {
     ) -> Result<Vec<Point>, String> {
         let each = words(experiment.remove("each"), &format!("{place}.each"))?;
         let keeps = words(experiment.remove("keeps"), &format!("{place}.keeps"))?;
-        let when = condition(experiment.remove(WHEN), place)?;
+        let when = condition(experiment.remove(WHEN), (place, WHEN))?;
         let is_run = match experiment.remove(REPLAY) {
             None => true,
             Some(Toml::Boolean(is_run)) => is_run,
@@ -482,13 +486,52 @@ impl Making<'_> {
         for (key, value) in table {
             let place = format!("{place}.{key}");
             let key = self.text(key, chosen, &place)?;
-            let value = self.value(value, chosen, &place)?;
-            put(&mut made, key, value, &place)?;
+            let value = match value {
+                Toml::Table(formulas) if formulas.contains_key(IS) => {
+                    self.worked_out(formulas, chosen, &place)?
+                }
+                other => Some(self.value(other, chosen, &place)?),
+            };
+            if let Some(value) = value {
+                put(&mut made, key, value, &place)?;
+            }
         }
         if let Some(name) = made.remove("stand_in") {
             self.record(&mut made, &name, place)?;
         }
         Ok(made)
+    }
+
+    /// What a formula comes to, in the place of its table `{ is = "...", when = "..." }`; nothing where `when` does not hold.
+    fn worked_out(
+        &self,
+        formulas: &Table,
+        chosen: &Chosen,
+        place: &str,
+    ) -> Result<Option<Toml>, String> {
+        let mut formulas = formulas.clone();
+        let is = condition(formulas.remove(IS), (place, IS))?;
+        let when = condition(formulas.remove(WHEN), (place, WHEN))?;
+        if let Some(key) = formulas.keys().next() {
+            return Err(format!("{place}.{key}: allowed: {IS}, {WHEN}"));
+        }
+        let none = NoRuns;
+        let names = self.names(&none);
+        let told = |fault: Fault| format!("{place}: {}", fault.says());
+        let holds = when.map_or(Ok(true), |when| names.holds(&when, chosen));
+        let Some(is) = is.filter(|_| holds != Ok(false)) else {
+            return Ok(None);
+        };
+        holds.map_err(told)?;
+        match names.value(&is, chosen).map_err(told)? {
+            Value::Number(n) if n.fract() == 0.0 && n.abs() < WHOLE => {
+                Ok(Some(Toml::Integer(n as i64)))
+            }
+            Value::Number(n) if n.is_finite() => Ok(Some(Toml::Float(n))),
+            Value::Number(n) => Err(format!("{place} = {n}: allowed: a number that is finite")),
+            Value::Is(is) => Ok(Some(Toml::Boolean(is))),
+            other => Ok(Some(Toml::String(other.text().map_err(told)?))),
+        }
     }
 
     fn value(&mut self, value: &Toml, chosen: &Chosen, place: &str) -> Result<Toml, String> {
@@ -530,7 +573,7 @@ impl Making<'_> {
     ) -> Result<Vec<(Table, Chosen)>, String> {
         let mut table = table.clone();
         let each = words(table.remove("each"), &format!("{place}.each"))?;
-        let when = condition(table.remove(WHEN), place)?;
+        let when = condition(table.remove(WHEN), (place, WHEN))?;
         let all = self.each(&each, when.as_ref(), chosen, &format!("{place}.each"))?;
         Ok(all
             .into_iter()
@@ -577,14 +620,14 @@ impl Making<'_> {
     }
 }
 
-/// A formula that says whether something is there.
-fn condition(when: Option<Toml>, place: &str) -> Result<Option<Formula>, String> {
+/// The formula of a key.
+fn condition(when: Option<Toml>, (place, key): (&str, &str)) -> Result<Option<Formula>, String> {
     let Some(when) = when else { return Ok(None) };
     let text = when
         .as_str()
-        .ok_or_else(|| format!("{place}.{WHEN} = {when}: allowed: a formula, as a text"))?;
+        .ok_or_else(|| format!("{place}.{key} = {when}: allowed: a formula, as a text"))?;
     let parsed = Formula::parse(text);
-    let parsed = parsed.map_err(|says| format!("{place}.{WHEN}: {says}"))?;
+    let parsed = parsed.map_err(|says| format!("{place}.{key}: {says}"))?;
     Ok(Some(parsed))
 }
 

@@ -17,6 +17,8 @@ mod shown;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_courses;
+#[cfg(test)]
 mod tests_drawn;
 #[cfg(test)]
 mod tests_formulas;
@@ -433,6 +435,12 @@ impl DataPaper {
         };
         let repetitions = range(|s| u64::from(s.repetitions))?;
         let s = if repetitions == "1" { "" } else { "s" };
+        if scenarios.clone().all(|scenario| scenario.course.is_some()) {
+            let until = range(|s| s.course.map_or(0, |course| course.until.0 / 1_000_000))?;
+            return Some(format!(
+                "Runs of {name}: {until} us, {repetitions} repetition{s}."
+            ));
+        }
         let is_other = scenarios.clone().any(|scenario| scenario.seed != seed);
         let other = is_other.then(|| range(|s| s.seed)).flatten();
         let each = scenarios.clone().any(|scenario| scenario.of_threads);

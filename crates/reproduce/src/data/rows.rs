@@ -122,6 +122,8 @@ struct ValueFile {
     unit: String,
     /// What is measured; a number of the paper alone has none.
     is: Option<Formula>,
+    /// Why it is not measured, so that the row is not run.
+    missing: Option<String>,
     paper: Option<Paper>,
     /// Without one, it is shown and not judged.
     rule: Option<Rule>,
@@ -328,6 +330,12 @@ impl Rows {
                         row.id
                     ));
                 }
+                if value.missing.is_some() && value.is.is_some() {
+                    return Err(format!(
+                        "row {}: missing: what is not measured has no is",
+                        row.id
+                    ));
+                }
                 if value.rule.is_some() && value.is.is_none() {
                     return Err(format!(
                         "row {}: is: the rule needs what is measured",
@@ -509,6 +517,9 @@ impl ValueFile {
         };
         let Some(is) = &self.is else {
             row.cite(&name, paper, &self.unit);
+            if let Some(why) = &self.missing {
+                row.missing(why);
+            }
             return Ok(());
         };
         let measured = known(names.sample(is, chosen))?;

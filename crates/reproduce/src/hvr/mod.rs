@@ -9,8 +9,6 @@
 //! eight of them, and its class by measurement is read off that; a *way* is what a mix is run
 //! under; the *gain* of a way is its weighted speedup over another's, less 1.
 
-mod arrivals;
-mod by_itself;
 mod classes;
 mod counters;
 mod form;
@@ -46,19 +44,8 @@ pub(crate) const MIXES: u64 = rows::LIST;
 
 type Give = fn(&Runs<'_>) -> Given;
 
-const STAGES: [Stage<Give>; 3] = [
-    (
-        &[
-            ("H-14", "Figure 18: arrivals and departures", TargetKind::H),
-            ("H-16", "Section 8: overheads", TargetKind::O),
-        ],
-        arrivals::coming_and_going,
-    ),
+const STAGES: [Stage<Give>; 1] = [
     (&[("H-B2", online::TITLE, TargetKind::G)], online::told),
-    (
-        &[("H-B3", by_itself::TITLE, TargetKind::G)],
-        by_itself::found,
-    ),
 ];
 
 /// The rows that are data.
