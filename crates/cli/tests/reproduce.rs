@@ -270,8 +270,8 @@ fn what_cannot_be_exported_says_what_can() {
         (&["export", "R-55"][..], "R-55: no such row; allowed: "),
         (&["export", "R-55"], "; did you mean R-5?"),
         (
-            &["export", "H-14"],
-            "H-14: its runs are no experiment files; allowed: H-1, H-2",
+            &["export", "H-B2"],
+            "H-B2: its runs are no experiment files; allowed: H-1, H-2",
         ),
         (&["export", "R-1"], "R-1: it needs no runs"),
         (

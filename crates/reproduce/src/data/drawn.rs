@@ -280,6 +280,8 @@ impl Comer {
         }
         Ok(Value::Item(Arc::new(columns)))
     }
+}
+
 /// A member of a mix, with the column `place`.
 fn placed((place, member): (u32, &Value)) -> Value {
     let mut columns = match member {
