@@ -12,7 +12,7 @@ use piebald_units::Count;
 use crate::{
     failure::Failure,
     numbers, outputs, record,
-    reproduce::{Named, named},
+    reproduce::{self, Named, named},
 };
 
 /// Arguments of `piebald reproduce export`.
@@ -24,6 +24,12 @@ pub(crate) struct Args {
     /// The paper, where it is a folder with grid.toml and rows.toml
     #[arg(long, value_name = "PAPER", value_parser = named)]
     paper: Option<Named>,
+    /// Of the rows that are run in a real kernel as well
+    #[arg(long)]
+    guest: bool,
+    /// The module, for --guest [default: where kernel/build.sh puts it]
+    #[arg(long, value_name = "FILE", requires = "guest")]
+    module: Option<PathBuf>,
     /// Of the form with fewer sizes, repetitions and references
     #[arg(long)]
     quick: bool,
@@ -47,12 +53,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (paper, source, row) = find(args)?;
     let row = row.as_str();
+    let module = (args.guest).then(|| reproduce::module(args.module.as_deref()));
     let options = Options {
         quick: args.quick,
         seed: args.seed,
         repetitions: args.repetitions,
         budget_refs: args.budget.map(|n| n.0),
-        inputs: (args.inputs.clone()).unwrap_or_else(|| paper.inputs()),
+        inputs: (args.inputs.clone()).unwrap_or_else(|| paper.inputs(args.guest)),
+        module: module.transpose()?,
         ..Options::default()
     };
     let hooks = Hooks {
@@ -105,11 +113,12 @@ fn ready(folder: &Path, files: &[String]) -> Result<(), Failure> {
 fn find(args: &Args) -> Result<(Named, Source, String), Failure> {
     let papers = match &args.paper {
         Some(paper) => vec![paper.clone()],
+        None if args.guest => [System::Rainbow, System::Srm].map(Named::System).to_vec(),
         None => System::ALL.map(Named::System).to_vec(),
     };
     let mut all = Vec::new();
     for paper in papers {
-        let source = paper.open()?;
+        let source = paper.open(args.guest)?;
         let mut ids = source.ids().into_iter();
         if let Some(id) = ids.find(|id| id.eq_ignore_ascii_case(&args.row)) {
             let id = id.to_owned();

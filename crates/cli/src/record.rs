@@ -308,13 +308,18 @@ pub(crate) fn stand_in_there(wanted: &Wanted<'_>, inputs: &Path) -> Result<PathB
 fn stand_in_at(wanted: &Wanted<'_>, inputs: &Path) -> Result<(PathBuf, PathBuf), String> {
     let program = wanted.program;
     let inputs = std::path::absolute(inputs).map_err(|e| format!("{}: {e}", inputs.display()))?;
-    for file in &program.inputs {
-        if !inputs.join(file).is_file() {
-            return Err(format!("{}: not there", inputs.join(file).display()));
+    let mut extra = Vec::new();
+    for name in &program.inputs {
+        let path = inputs.join(name);
+        if path.is_dir() {
+            extra.extend(files_in(&path).map_err(|e| format!("{}: {e}", path.display()))?);
+        } else if path.is_file() {
+            extra.push(path);
+        } else {
+            return Err(format!("{}: not there", path.display()));
         }
     }
     let folder = cache_folder()?.join("recordings");
-    let extra: Vec<PathBuf> = program.inputs.iter().map(|f| inputs.join(f)).collect();
     let key = key(
         &program.command,
         [program.skip, wanted.refs],
@@ -323,6 +328,15 @@ fn stand_in_at(wanted: &Wanted<'_>, inputs: &Path) -> Result<(PathBuf, PathBuf),
     )?;
     let path = folder.join(format!("{}-{key}.pbr", program.name));
     Ok((path, inputs))
+}
+
+/// The files of a folder, those with the shortest names first.
+fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries: std::io::Result<Vec<_>> = std::fs::read_dir(folder)?.collect();
+    let paths = entries?.into_iter().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = paths.filter(|path| path.is_file()).collect();
+    files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    Ok(files)
 }
 
 /// A name for what is recorded: `words`, references to skip and to keep, the folder that it

@@ -11,8 +11,7 @@ use piebald_report::{
     Reproduction, Verdict, reproduction_to_html, reproduction_to_json, reproduction_to_table,
 };
 use piebald_reproduce::{
-    Hooks, Options, Source, System, Wanted, data::DataPaper, guest_targets, reproduce,
-    reproduce_guest,
+    Hooks, Options, Source, System, Wanted, data::DataPaper, guest_paper, reproduce,
 };
 use piebald_units::Count;
 use serde_json::json;
@@ -39,10 +38,10 @@ pub(crate) struct Args {
     paper: Option<Named>,
     /// Say what of each row is in the store, what is missing and why, and what it took; no run that
     /// a store keeps is run. Without a paper, of all
-    #[arg(long, conflicts_with_all = ["guest", "output"])]
+    #[arg(long, conflicts_with = "output")]
     status: bool,
     /// Run what the kernel module has in a real kernel under QEMU, beside the same in the
-    /// modelled kernel: rainbow, srm
+    /// modelled kernel: rainbow, srm, and folders with experiments in guests
     #[arg(long)]
     guest: bool,
     /// The module, for --guest [default: where kernel/build.sh puts it]
@@ -71,7 +70,7 @@ pub(crate) struct Args {
     /// Folder where outcomes of runs are kept: what is there of the same code and inputs is not run
     /// again, so that a reproduction that was interrupted goes on. none = nothing is kept
     /// [default: in the cache folder]
-    #[arg(long, value_name = "DIR", alias = "keep", conflicts_with = "guest")]
+    #[arg(long, value_name = "DIR", alias = "keep")]
     store: Option<String>,
     /// Measured references of each program and run, such as 20M
     #[arg(long, value_name = "REFS")]
@@ -121,14 +120,20 @@ pub(crate) fn named(name: &str) -> Result<Named, String> {
 }
 
 impl Named {
-    /// The paper itself.
-    pub(crate) fn open(&self) -> Result<Source, Failure> {
-        match self {
-            Self::System(system) => Ok(Source::System(*system)),
-            Self::Folder(folder) => {
-                let paper = DataPaper::read(folder).map_err(Failure::usage)?;
-                Ok(Source::Folder(Box::new(paper)))
-            }
+    /// The paper itself, or its rows that are run in guests as well.
+    pub(crate) fn open(&self, guest: bool) -> Result<Source, Failure> {
+        let paper = match self {
+            Self::System(system) if guest => guest_paper(*system).map_err(Failure::failed)?,
+            Self::System(system) => return Ok(Source::System(*system)),
+            Self::Folder(folder) => Some(DataPaper::read(folder).map_err(Failure::usage)?),
+        };
+        let has_guests = |paper: &DataPaper| paper.has_guests().map_err(Failure::usage);
+        match paper {
+            Some(paper) if !guest || has_guests(&paper)? => Ok(Source::Folder(Box::new(paper))),
+            _ => Err(Failure::usage(format!(
+                "{} --guest: allowed: rainbow, srm, or a folder with an experiment that has host = \"guest\"",
+                self.word()
+            ))),
         }
     }
 
@@ -140,10 +145,11 @@ impl Named {
         }
     }
 
-    /// Where its inputs are made without being told.
-    pub(crate) fn inputs(&self) -> PathBuf {
+    /// Where its inputs are made without being told; of guests, their programs and files for recordings.
+    pub(crate) fn inputs(&self, guest: bool) -> PathBuf {
         let name = match self {
             Self::Folder(folder) => return folder.join("inputs"),
+            Self::System(_) if guest => "guest",
             Self::System(system) => system.name(),
         };
         match record::cache_folder() {
@@ -168,7 +174,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         return list(&args.json);
     };
-    let source = paper.open()?;
+    let source = paper.open(args.guest)?;
     check(args, &source)?;
     let files = ["report.html", "results.json"].map(str::to_owned);
     outputs::ready(&outputs::Wanted {
@@ -206,7 +212,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         ));
         record::stand_in(wanted, inputs)
     };
-    let options = options(args, paper);
+    let options = options(args, paper)?;
     let store = store::open(args.store.as_deref(), store::Default::Cache)?;
     let hooks = Hooks {
         stop: Some(&stop),
@@ -214,12 +220,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         record: &recorder,
         store: store.as_ref(),
     };
-    let result = match source {
-        Source::System(system) if args.guest => {
-            reproduce_guest(system, &options, &module(args)?, hooks)
-        }
-        source => reproduce(&source, &options, hooks),
-    };
+    let result = reproduce(&source, &options, hooks);
     bar.finish_and_clear();
     store::tell(store.as_ref(), args.quiet);
     let mut found = result.map_err(Failure::failed)?;
@@ -235,54 +236,42 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn rows_status(args: &Args) -> Result<ExitCode, Failure> {
     let papers = match &args.paper {
         Some(paper) => vec![paper.clone()],
-        None if !args.only.is_empty() || args.mixes.is_some() => {
-            let text = "--status: allowed with a paper only: --only, --mixes";
+        None if !args.only.is_empty() || args.mixes.is_some() || args.guest => {
+            let text = "--status: allowed with a paper only: --only, --mixes, --guest";
             return Err(Failure::usage(text));
         }
         None => System::ALL.map(Named::System).to_vec(),
     };
     let mut asked = Vec::new();
     for paper in &papers {
-        let source = paper.open()?;
+        let source = paper.open(args.guest)?;
         check(args, &source)?;
-        asked.push((source, options(args, paper)));
+        asked.push((source, options(args, paper)?));
     }
     running::threads(args.threads)?;
     rows_status::show(&asked, args.store.as_deref(), (&args.json, args.quiet))
 }
 
 /// What the command line chooses of a paper.
-fn options(args: &Args, paper: &Named) -> Options {
-    Options {
+fn options(args: &Args, paper: &Named) -> Result<Options, Failure> {
+    let module = args.guest.then(|| module(args.module.as_deref()));
+    Ok(Options {
         quick: args.quick,
         seed: args.seed,
         repetitions: args.repetitions,
         budget_refs: args.budget.map(|n| n.0),
         only: args.only.clone(),
-        inputs: args.inputs.clone().unwrap_or_else(|| {
-            if args.guest {
-                guest_inputs()
-            } else {
-                paper.inputs()
-            }
-        }),
+        inputs: (args.inputs.clone()).unwrap_or_else(|| paper.inputs(args.guest)),
         mixes: args.mixes,
-    }
-}
-
-/// Where the guest's programs and files are made, for recordings.
-fn guest_inputs() -> PathBuf {
-    record::cache_folder().map_or_else(
-        |_| PathBuf::from("out/reproduce/guest/inputs"),
-        |cache| cache.join("reproduce").join("guest"),
-    )
+        module: module.transpose()?,
+    })
 }
 
 /// The module that was named, or the one built beside this program.
-fn module(args: &Args) -> Result<PathBuf, Failure> {
-    if let Some(path) = &args.module {
+pub(crate) fn module(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(path) = named {
         return match path.is_file() {
-            true => Ok(path.clone()),
+            true => Ok(path.to_owned()),
             false => Err(Failure::usage(format!(
                 "--module {}: no such file (kernel/build.sh makes the module)",
                 path.display()
@@ -334,21 +323,10 @@ fn list(json: &Json) -> Result<ExitCode, Failure> {
 
 /// What the command line says beyond what its parser knows.
 fn check(args: &Args, source: &Source) -> Result<(), Failure> {
-    let guest = match source {
-        Source::System(system) => guest_targets(*system),
-        Source::Folder(_) => None,
-    };
-    if args.guest && guest.is_none() {
-        return Err(Failure::usage(format!(
-            "{} --guest: allowed: rainbow, srm",
-            source.name()
-        )));
-    }
     if args.guest && args.budget.is_some() {
         return Err(Failure::usage("--budget: not with --guest"));
     }
-    let of_guest = guest.filter(|_| args.guest).map(<[&str]>::to_vec);
-    let ids = of_guest.unwrap_or_else(|| source.ids());
+    let ids = source.ids();
     let known = |id: &&String| {
         let mut all = ids.iter();
         !all.any(|t| t.eq_ignore_ascii_case(id))

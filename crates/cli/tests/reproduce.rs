@@ -70,9 +70,11 @@ fn what_cannot_be_is_refused_with_what_is_allowed() {
         (&["mfc", "--mixes", "3"], "mfc --mixes: allowed: hvr"),
         (&["hvr", "--mixes", "215"], "--mixes 215: allowed: 1 to 214"),
         (&["hvr", "--mixes", "0"], "--mixes <N>"),
-        (&["srm", "--guest", "--store", "kept"], "--guest"),
         (&["rainbow", "--only", "R-55"], "; did you mean R-5?"),
-        (&["rainbow", "--status", "--guest"], "--guest"),
+        (
+            &["--status", "--guest"],
+            "--status: allowed with a paper only",
+        ),
         (
             &["rainbow", "--status", "--store", "none"],
             "allowed: --store DIR",

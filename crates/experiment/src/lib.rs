@@ -62,7 +62,7 @@ pub use files::{Files, LayoutRule, Readahead, Scheduler, SrmOptions, Zone};
 pub use guest::{Guest, MadeFile, Measure, Memory, SCRATCH, Tree, is_command};
 pub use hosts::HostName;
 pub use hvr::Hvr;
-pub use machine::Machine;
+pub use machine::{Clock, Machine};
 pub use mfc::{LeastRead, Mfc};
 pub use path::{KeyPath, Part};
 pub use points::Point;

@@ -8,11 +8,13 @@ use piebald_hw::{
     nearest_size, presets,
     spec::{Inclusion, MachineSpec},
 };
-use piebald_units::{Bytes, Picos};
+use piebald_units::{Bytes, Hertz, Picos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{KeyPath, Problem, Text, Whole, Word, Words, text_file::read_text, value::Notation};
+use crate::{
+    KeyPath, Problem, Text, Whole, Word, Words, text_file::read_text, value::Notation, words::words,
+};
 
 /// The machine that programs run on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +59,20 @@ pub struct Machine {
     /// What the last level promises about the levels inside it, instead of the preset's.
     #[schemars(extend("x-hosts" = "model"))]
     pub inclusion: Option<Word<Inclusion>>,
+    /// By what the processors advance. Default: `"time"`.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub clock: Option<Clock>,
+}
+
+words! {
+    /// By what the processors of a machine advance.
+    pub enum Clock {
+        /// By the machine's time.
+        Time = "time",
+        /// By instructions, one for one, as those of a guest: a cycle of 100 ns, in which all caches and nearly
+        /// all of memory have answered. Misses are those of the machine, and its times mean nothing.
+        Instructions = "instructions",
+    }
 }
 
 impl Words for Inclusion {
@@ -155,6 +171,11 @@ impl Machine {
             Built::new(&spec, &Options::default())
                 .map_err(|e| Problem::at(at.key("l2_ways"), format!("{}: {e}", ways.get())))?;
         }
+        if self.clock == Some(Clock::Instructions) {
+            answer_at_once(&mut spec);
+            Built::new(&spec, &Options::default())
+                .map_err(|e| Problem::at(at.key("clock"), e.to_string()))?;
+        }
         self.check_controllers(&spec, at)?;
         let mut features = self.features.map_or(Features::ALL, |Text(on)| on);
         features.prefetch = self.prefetch.unwrap_or(features.prefetch);
@@ -245,6 +266,24 @@ fn widen_second_level(spec: &mut MachineSpec, ways: u16) {
     }
 }
 
+/// Lets a machine answer within a cycle, so that its processors advance by instructions.
+fn answer_at_once(spec: &mut MachineSpec) {
+    spec.core.clock = Hertz(10_000_000);
+    spec.core.base_cpi = 1.0;
+    for cache in &mut spec.cache {
+        cache.latency = 1;
+    }
+    spec.memory.fixed_latency = Picos(0);
+    let links = &mut spec.links;
+    for transfer in [
+        &mut links.same_group_transfer,
+        &mut links.same_socket_transfer,
+        &mut links.other_socket_transfer,
+    ] {
+        *transfer = transfer.map(|_| 1);
+    }
+}
+
 /// Gives a machine another memory.
 fn resize(spec: &mut MachineSpec, size: Bytes, path: KeyPath) -> Result<(), Problem> {
     let [least, unit] = MEMORY;
@@ -320,6 +359,44 @@ mod tests {
         ] {
             let error = build(size, cores).expect_err(key);
             assert_eq!(error.path.to_string(), key);
+        }
+    }
+
+    #[test]
+    fn a_machine_that_answers_at_once_has_the_same_caches() {
+        for preset in presets::names() {
+            let build = |clock| {
+                let machine = Machine {
+                    preset: Some(preset.to_owned()),
+                    clock,
+                    ..Machine::default()
+                };
+                let built = machine.build(Path::new("."), &KeyPath::of("machine"));
+                built.unwrap_or_else(|e| panic!("{preset}: {e}")).0
+            };
+            let own = build(None);
+            assert_eq!(
+                format!("{:?}", build(Some(Clock::Time))),
+                format!("{own:?}")
+            );
+            let quick = build(Some(Clock::Instructions));
+            assert_eq!(quick.core.clock.0, 10_000_000);
+            assert_eq!(quick.memory.fixed_latency.0, 0);
+            assert_eq!(quick.cache.len(), own.cache.len());
+            for (a, b) in quick.cache.iter().zip(&own.cache) {
+                assert_eq!(a.latency, 1);
+                assert_eq!((a.size, a.ways, a.shared_by), (b.size, b.ways, b.shared_by));
+                assert_eq!((a.replacement, a.inclusion), (b.replacement, b.inclusion));
+            }
+            let transfers = |s: &MachineSpec| {
+                let links = &s.links;
+                [
+                    links.same_group_transfer,
+                    links.same_socket_transfer,
+                    links.other_socket_transfer,
+                ]
+            };
+            assert_eq!(transfers(&quick), transfers(&own).map(|t| t.map(|_| 1)));
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use piebald_lab::{Hooks as StudyHooks, StudyError, prepare, scenario::Scenario, study};
-use piebald_report::{LevelMpki, Metrics, PolicyResult, ProgramResult, Sample, Study};
+use piebald_report::{LevelMpki, Sample, Study};
 use piebald_sim::{Case, Model, NOT_KEPT, Outcome, Watch, mix};
 
 use crate::{Hooks, Written};
@@ -64,6 +64,23 @@ impl<'a> Bench<'a> {
         self.refs.load(Ordering::Relaxed)
     }
 
+    /// Goes on unless experiments are written down and not run.
+    ///
+    /// # Errors
+    /// It is written down.
+    pub(crate) fn unless_written(&self, name: &str, text: &str) -> Result<(), NoStudy> {
+        let Some(written) = self.written else {
+            return Ok(());
+        };
+        let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.push(Written {
+            name: name.to_owned(),
+            text: text.to_owned(),
+        });
+        let written = "it is written down and not run";
+        Err(NoStudy::NotRun(written.to_owned()))
+    }
+
     /// Runs a scenario; `path` is that of the file that it is from.
     ///
     /// # Errors
@@ -71,15 +88,7 @@ impl<'a> Bench<'a> {
     pub(crate) fn run(&self, name: &str, text: &str, path: &Path) -> Result<Study, NoStudy> {
         unless_stopped(self.hooks.stop).map_err(NoStudy::NotRun)?;
         let scenario = Scenario::parse(text, path).map_err(|e| NoStudy::NotRun(e.to_string()))?;
-        if let Some(written) = self.written {
-            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
-            written.push(Written {
-                name: name.to_owned(),
-                text: text.to_owned(),
-            });
-            let written = "it is written down and not run";
-            return Err(NoStudy::NotRun(written.to_owned()));
-        }
+        self.unless_written(name, text)?;
         let no_commands = |words: &[String], _: u64| Err(format!("{words:?} is not recorded"));
         let inputs = prepare(&scenario, &no_commands);
         let inputs = inputs.map_err(|e| NoStudy::NotRun(e.to_string()))?;
@@ -151,29 +160,9 @@ pub(crate) fn machine_seed(seed: u64) -> u64 {
     mix(&[seed, 1])
 }
 
-/// A policy's results.
-pub(crate) fn policy<'s>(study: &'s Study, name: &str) -> Option<&'s PolicyResult> {
-    study.policies.iter().find(|p| p.name == name)
-}
-
-/// A program's results under a policy.
-pub(crate) fn program<'s>(
-    study: &'s Study,
-    policy_name: &str,
-    name: &str,
-) -> Option<&'s ProgramResult> {
-    let found = policy(study, policy_name)?;
-    found.programs.iter().find(|p| p.name == name)
-}
-
 /// Share of a level's accesses that miss, in percent.
 pub(crate) fn miss_rate(level: &LevelMpki) -> Option<Sample> {
     Some(level.mpki.ratio(&level.accesses)?.scaled(100.0))
-}
-
-/// `time / reference - 1` in percent, repetition by repetition.
-pub(crate) fn slowdown(time: &Metrics, reference: &Metrics) -> Option<Sample> {
-    Some(reference.time_ps.slowdown(&time.time_ps)?.scaled(100.0))
 }
 
 /// The mean of samples, repetition by repetition; `None` if there is none or they differ in

@@ -6,7 +6,7 @@
 //! takes the place of one that cannot be had. Stand-ins are data (`programs.toml` of a
 //! system), chosen from published properties before any result was read.
 //!
-//! [`reproduce_guest`] runs some rows in a real kernel as well and compares it with the modelled
+//! [`guest_paper`] has some rows that are run in a real kernel as well, which is compared with the modelled
 //! one. [`verdict`] has the rules by which results are judged; no room judges by itself.
 
 pub mod data;
@@ -33,7 +33,7 @@ use piebald_report::Reproduction;
 use piebald_sim::Model;
 use piebald_store::Store;
 
-pub use guest::{guest_targets, reproduce_guest};
+pub use guest::guest_paper;
 pub use programs::{ProgramsError, StandIn, Wanted, stand_ins};
 pub use status::{RowStatus, Runs, State, status};
 
@@ -177,6 +177,8 @@ pub struct Options {
     /// Mixes of a list that a row takes, the first ones, instead of the form's number; only of
     /// systems with [`System::mixes`].
     pub mixes: Option<u64>,
+    /// The kernel module, for experiments in guests; none = a paper that has some is refused.
+    pub module: Option<PathBuf>,
 }
 
 impl Options {

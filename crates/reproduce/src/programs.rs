@@ -45,7 +45,7 @@ pub struct StandIn {
     pub limit: u64,
     /// Why this program.
     pub why: String,
-    /// Files in the folder of the inputs that it reads.
+    /// Files in the folder of the inputs that it reads, and folders there of which it reads all files.
     #[serde(default)]
     pub inputs: Vec<String>,
 }

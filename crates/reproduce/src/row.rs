@@ -34,6 +34,8 @@ pub(crate) struct Row {
     missing: Option<String>,
     /// Why something that is to be shown is missing.
     unshown: Option<String>,
+    /// Both numbers of a value are measured.
+    pub(crate) pairs: bool,
 }
 
 impl Row {
@@ -48,12 +50,13 @@ impl Row {
             verdicts: Vec::new(),
             missing: None,
             unshown: None,
+            pairs: false,
         }
     }
 
-    /// No program stands in for another in this row.
-    pub(crate) fn plain(mut self) -> Self {
-        self.target.stand_in = false;
+    /// Both numbers of a value are measured.
+    pub(crate) fn paired(mut self) -> Self {
+        self.pairs = true;
         self
     }
 
@@ -110,10 +113,17 @@ impl Row {
         self.unshown.get_or_insert_with(|| why.to_owned());
     }
 
-    /// A number of the paper alone.
-    pub(crate) fn cite(&mut self, name: &str, paper: Published, unit: &str) {
-        let nothing = sampled(name, paper, &Sample::new(Vec::new()), unit);
-        self.target.values.push(nothing);
+    /// A number of the paper alone, or what there is of a pair.
+    pub(crate) fn cite(
+        &mut self,
+        name: &str,
+        paper: Published,
+        unit: &str,
+        measured: Option<&Sample>,
+    ) {
+        let nothing = Sample::new(Vec::new());
+        let value = sampled(name, paper, measured.unwrap_or(&nothing), unit);
+        self.target.values.push(value);
     }
 
     /// A statement; `None` if what it speaks of is missing.
@@ -296,11 +306,6 @@ pub(crate) fn farthest(found: &[Found]) -> Found {
     most.ok_or_else(|| "no case was run".to_owned())
 }
 
-/// The other sign.
-pub(crate) fn negated(found: Found) -> Found {
-    found.map(|s| s.scaled(-1.0))
-}
-
 /// A curve of what was found, by x.
 pub(crate) fn curve<'f>(
     name: &str,
@@ -343,14 +348,6 @@ pub(crate) fn figure(
         y: y.to_owned(),
         panels,
         ..PaperFigure::default()
-    })
-}
-
-/// A figure whose places 1, 2 and so on have names instead of numbers.
-pub(crate) fn named(figure: Option<PaperFigure>, names: &[&str]) -> Option<PaperFigure> {
-    figure.map(|f| PaperFigure {
-        x_names: names.iter().map(|n| (*n).to_owned()).collect(),
-        ..f
     })
 }
 

@@ -12,6 +12,10 @@ use super::{
 };
 use crate::StandIn;
 
+/// Key of an axis of numbers, and most of them.
+const NUMBERS: &str = "numbers";
+const MOST_NUMBERS: u32 = 1000;
+
 /// The axes of a grid, and that of the stand-ins.
 pub(super) fn axes(
     root: &Table,
@@ -54,6 +58,11 @@ pub(super) fn axes(
         axes.insert(name, values);
     }
     for (name, values) in drawn {
+        if let Some(count) = count(&values) {
+            let numbers = count.map_err(|says| format!("axis.{name}.{says}"))?;
+            axes.insert(name, numbers);
+            continue;
+        }
         let place = format!("axis.{name}");
         let list: Drawn = values.try_into().map_err(|e: toml::de::Error| {
             let says = e.message();
@@ -75,6 +84,17 @@ pub(super) fn axes(
         axes.insert(PROGRAM.to_owned(), stand_ins.iter().map(stand_in).collect());
     }
     Ok(axes)
+}
+
+/// The values of an axis that has nothing but their number: the numbers from 0.
+fn count(values: &Toml) -> Option<Result<Vec<Value>, String>> {
+    let table = values.as_table().filter(|table| table.len() == 1)?;
+    let given = table.get(NUMBERS)?;
+    let number = given.as_integer().and_then(|n| u32::try_from(n).ok());
+    let number = number.filter(|n| (1..=MOST_NUMBERS).contains(n));
+    let refused = || format!("{NUMBERS} = {given}: allowed: 1 to {MOST_NUMBERS}");
+    let all = number.map(|n| (0..n).map(|n| Value::Number(n.into())).collect());
+    Some(all.ok_or_else(refused))
 }
 
 fn axis_value(value: &Toml, place: &str) -> Result<Value, String> {

@@ -2,12 +2,13 @@
 
 use std::{cell::Cell, collections::HashMap};
 
-use piebald_lab::{MOVES, colors::cache_parts, extra_names, runs_of, scenario::Scenario};
+use piebald_lab::{MOVES, extra_names};
 use piebald_report::{CourseCounts, CourseResult, Metrics, ProgramResult, Sample, Study, SysMonResult};
 
 use super::{
     eval::{Cells, EXPERIMENT, Fault, INTERVAL, Value, Valued},
     grid::{PROGRAM, Point},
+    hosts::Hosted,
     replays::{self, Came, Planned, Replayed},
 };
 use crate::experiment::{NoStudy, miss_rate};
@@ -484,21 +485,21 @@ fn made(what: &str) -> Value {
 
 /// Whether what is chosen is counted in a study, if its recordings are there.
 fn check(
-    scenario: Option<&Scenario>,
+    study: Option<&dyn Hosted>,
     (what, of): (&str, Option<&str>),
     chosen: &dyn Fn(&str) -> Option<String>,
 ) -> Valued<()> {
-    let Some(scenario) = scenario else {
+    let Some(study) = study else {
         return Ok(());
     };
     if let Some(interval) = chosen(INTERVAL) {
         check_in_interval(what, of)?;
-        let course = scenario.course.ok_or_else(|| {
+        let course = study.course().ok_or_else(|| {
             Fault::Wrong(format!(
                 "{INTERVAL} = {interval}: allowed with a table [course]"
             ))
         })?;
-        let all = (course.until.0 / course.every.0.max(1)) as usize;
+        let all = course.intervals;
         let at = interval.parse::<usize>().ok();
         if at.is_none_or(|at| at >= all) {
             return Err(no_interval(&interval, all));
@@ -515,31 +516,30 @@ fn check(
         )));
     }
     if [SYSMON, SYSMON_CLASS].contains(&what) {
-        if scenario.sysmon.is_none() {
+        if !study.watches() {
             return Err(Fault::Wrong(format!(
                 "{what}: nothing is watched: allowed: with a table [sysmon]"
             )));
         }
-        let names = scenario.programs.iter().map(|p| p.name.as_str());
-        return only_or(PROGRAM, chosen(PROGRAM), names).map(|_| ());
+        let names = study.programs();
+        return only_or(PROGRAM, chosen(PROGRAM), names.iter().map(String::as_str)).map(|_| ());
     }
-    let names = scenario.policies.iter().map(|p| p.name.as_str());
-    let policy = only_or("policy", chosen("policy"), names)?;
+    let names = study.policies();
+    let policy = only_or("policy", chosen("policy"), names.iter().map(String::as_str))?;
     if let (COLORS_IN, Some(part)) = (what, of) {
-        check_part(scenario, &policy, part)?;
+        check_part(study, &policy, part)?;
     }
-    let names = scenario.programs.iter().map(|p| p.name.as_str());
-    let name = only_or(PROGRAM, chosen(PROGRAM), names)?;
-    let place = scenario.programs.iter().position(|p| p.name == name);
+    let names = study.programs();
+    let name = only_or(PROGRAM, chosen(PROGRAM), names.iter().map(String::as_str))?;
+    let place = names.iter().position(|program| *program == name);
     let Some(place) = place else { return Ok(()) };
-    let (alone, met) = runs_of(scenario, place);
+    let (alone, met) = study.runs_of(place);
     is_together(chosen("run").as_deref(), met, alone).map(|_| ())
 }
 
 /// Whether a policy has a part of the last level with this number.
-fn check_part(scenario: &Scenario, policy: &str, part: &str) -> Valued<()> {
-    let found = scenario.policies.iter().find(|p| p.name == policy);
-    let parts = found.and_then(|policy| cache_parts(&scenario.machine, policy));
+fn check_part(study: &dyn Hosted, policy: &str, part: &str) -> Valued<()> {
+    let parts = study.cache_parts(policy);
     let wrong = |allowed: String| {
         Err(Fault::Wrong(format!(
             "{COLORS_IN}({part}) under policy {policy}: allowed: {allowed}"

@@ -1,6 +1,6 @@
 //! What formulas come to.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use piebald_report::{Sample, Verdict};
 
@@ -41,6 +41,10 @@ pub(super) type Valued<T> = Result<T, Fault>;
 pub(super) const EXPERIMENT: &str = "experiment";
 /// What chooses an interval of a course, by its number from 0.
 pub(super) const INTERVAL: &str = "interval";
+/// The folder of the inputs, which formulas of a grid may name.
+pub(super) const INPUTS: &str = "inputs";
+/// Known where formulas are only checked: programs and inputs are taken to be there. No formula can name it.
+pub(super) const HAS_ALL: &str = "has all";
 /// Names that formulas cannot have.
 pub(super) const TAKEN: [&str; 8] = [
     "true", "false", "inf", "ran", "program", "policy", "run", EXPERIMENT,
@@ -483,6 +487,17 @@ impl Eval<'_, '_> {
                 let [hot, reuse, wpd] = [hot, reuse, wpd].map(|formula| self.value(formula));
                 return thresholds::classified(&of, [&hot?, &reuse?, &wpd?]);
             }
+            ("has" | "has_input", [of]) => {
+                let name = self.value(of)?.text()?;
+                if self.names.known.contains_key(HAS_ALL) {
+                    return Ok(Value::Is(true));
+                }
+                return Ok(Value::Is(if what == "has" {
+                    piebald_guest::has_program(&name)
+                } else {
+                    self.has_input(&name)?
+                }));
+            }
             (_, [of]) => {
                 let text = self.value(of)?.text()?;
                 if let Some(value) = self.counted(what, Some(&text)) {
@@ -493,6 +508,13 @@ impl Eval<'_, '_> {
         }
         let n = list.len();
         wrong(format!("\"{what}\" is nothing that takes {n} values"))
+    }
+
+    /// Is something of this name in the folder of the inputs?
+    fn has_input(&self, name: &str) -> Valued<bool> {
+        let folder = self.names.known.get(INPUTS).map(Value::text).transpose()?;
+        let folder = folder.ok_or_else(|| Fault::Wrong("has_input: no folder of inputs".into()))?;
+        Ok(Path::new(&folder).join(name).exists())
     }
 
     /// A formula for each value of an axis, and what these come to.

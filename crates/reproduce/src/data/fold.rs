@@ -60,6 +60,27 @@ pub(super) fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
             }
             Ok(Value::Is(all.windows(2).all(|w| w[1] < w[0])))
         }
+        ("falls", [of, bounds]) => {
+            let (all, bounds) = (numbers(of)?, numbers(bounds)?);
+            if all.iter().chain(&bounds).any(|n| n.is_nan()) {
+                return unknown();
+            }
+            if all.len() < 2 {
+                return Err(none());
+            }
+            let mut each = all.iter().skip(1).zip(&bounds);
+            Ok(Value::Is(each.all(|(x, bound)| x <= bound)))
+        }
+        ("ranked", [texts, by]) => {
+            let texts: Valued<Vec<String>> = texts.iter().map(Value::text).collect();
+            let mut all: Vec<(f64, String)> = numbers(by)?.into_iter().zip(texts?).collect();
+            if all.iter().any(|(n, _)| n.is_nan()) {
+                return unknown();
+            }
+            all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+            let texts: Vec<String> = all.into_iter().map(|(_, text)| text).collect();
+            Ok(Value::Text(texts.join(", ")))
+        }
         ("mean" | "sum" | "min" | "max" | "farthest", [of])
             if of.iter().any(|v| matches!(v, Value::Sample(_))) =>
         {
@@ -99,8 +120,8 @@ pub(super) fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
         }
         _ => wrong(format!(
             "\"{what}\" of {} formulas over an axis: allowed: mean, min, max, sum, span, rise, falls, \
-             farthest, first, last, count, names, all, any, cases of one, correlation, rank_correlation and at_max of two, thresholds \
-             of five",
+             farthest, first, last, count, names, all, any, cases of one, correlation, rank_correlation, at_max, falls and ranked of \
+             two, thresholds of five",
             columns.len()
         )),
     }

@@ -5,6 +5,7 @@ use std::{
     path::{self, Path},
 };
 
+use piebald_experiment::HostName;
 use piebald_units::Count;
 use toml::{Table, Value as Toml};
 
@@ -12,6 +13,7 @@ use super::{
     axes::OVER,
     eval::{Axes, Chosen, Fault, Names, NoRuns, Value},
     formula::{Formula, Template},
+    hosts,
     narrowed::{self, AllNarrowed},
     requests::{is_replayed, limit, repetitions},
 };
@@ -27,6 +29,11 @@ const IS: &str = "is";
 const WHOLE: f64 = 9_007_199_254_740_992.0;
 /// The key of an experiment whose requests are only counted.
 const REPLAY: &str = "replay";
+/// The key of an experiment that says what runs it.
+pub(super) const HOST: &str = "host";
+/// The key of an experiment that says where its made files are for programs that are recorded, below the
+/// folder of the inputs.
+const DATA: &str = "data";
 /// The key of an experiment that is another one's, but for some keys.
 const LIKE: &str = "like";
 /// The axis of the programs that stand in for others.
@@ -59,6 +66,17 @@ pub(super) struct Point {
     pub(super) repetitions: u32,
     /// Requests are replayed, and not only counted.
     pub(super) is_run: bool,
+    /// What runs it.
+    pub(super) host: HostName,
+    /// Where its made files are, below the folder of the inputs.
+    pub(super) data: Option<String>,
+}
+
+impl Point {
+    /// Is it run in guests?
+    pub(super) fn in_guest(&self) -> bool {
+        self.host == HostName::Guest
+    }
 }
 
 /// Where the recording of a stand-in is, or why there is none.
@@ -357,6 +375,18 @@ impl Making<'_> {
                 return Err(format!("{place}.{REPLAY} = {other}: allowed: true, false"));
             }
         };
+        let host = match experiment.remove(HOST) {
+            None => HostName::Model,
+            Some(Toml::String(name)) => {
+                hosts::named(&name).map_err(|says| format!("{place}.{HOST} = {says}"))?
+            }
+            Some(other) => return Err(format!("{place}.{HOST} = {other}: allowed: a text")),
+        };
+        let data = match experiment.remove(DATA) {
+            None => None,
+            Some(Toml::String(text)) => Some(text),
+            Some(other) => return Err(format!("{place}.{DATA} = {other}: allowed: a text")),
+        };
         let allowed = ["seed", "repetitions", "budget_refs"];
         if let Some(key) = keeps.iter().find(|key| !allowed.contains(&key.as_str())) {
             let allowed = allowed.join(", ");
@@ -387,6 +417,10 @@ impl Making<'_> {
                 }
             }
             self.missing.clear();
+            let data = match &data {
+                None => None,
+                Some(text) => Some(self.data(text, &at, place)?),
+            };
             let mut table = self.table(&experiment, &at, place)?;
             choose(&mut table, options, &keeps, place)?;
             let repetitions = repetitions(&mut table, place)?;
@@ -403,10 +437,24 @@ impl Making<'_> {
                 },
                 repetitions,
                 is_run,
+                host,
+                data,
                 at,
             });
         }
         Ok(points)
+    }
+
+    /// A folder's name, below the folder of the inputs.
+    fn data(&self, text: &str, at: &Chosen, place: &str) -> Result<String, String> {
+        let place = format!("{place}.{DATA}");
+        let name = self.text(text, at, &place)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        if name.is_empty() || !name.chars().all(plain) {
+            let allowed = "allowed: a folder's name of letters, digits, - and _";
+            return Err(format!("{place} = \"{name}\": {allowed}"));
+        }
+        Ok(name)
     }
 
     /// Paths from the paper's folder, so that an experiment can be run elsewhere.
@@ -428,6 +476,15 @@ impl Making<'_> {
         };
         if let Some(Toml::Table(machine)) = experiment.get_mut("machine") {
             settle(machine, "file");
+        }
+        if let Some(Toml::Table(guest)) = experiment.get_mut("guest") {
+            settle(guest, "module");
+        }
+        for key in ["tree", "policy"] {
+            let tables = experiment.get_mut(key).and_then(Toml::as_array_mut);
+            for table in tables.into_iter().flatten().filter_map(Toml::as_table_mut) {
+                settle(table, if key == "tree" { "from" } else { "module" });
+            }
         }
         if let Some(Toml::Table(files)) = experiment.get_mut("files")
             && let Some(Toml::Table(layout)) = files.get_mut("layout")
@@ -555,7 +612,11 @@ impl Making<'_> {
                         continue;
                     };
                     for (table, chosen) in self.repeated(table, chosen, &place)? {
-                        made.push(Toml::Table(self.table(&table, &chosen, &place)?));
+                        made.extend(if table.contains_key(IS) {
+                            self.worked_out(&table, &chosen, &place)?
+                        } else {
+                            Some(Toml::Table(self.table(&table, &chosen, &place)?))
+                        });
                     }
                 }
                 Ok(Toml::Array(made))

@@ -8,6 +8,8 @@ mod eval;
 mod fold;
 mod formula;
 mod grid;
+mod guests;
+mod hosts;
 mod narrowed;
 mod replays;
 mod requests;
@@ -22,6 +24,8 @@ mod tests_courses;
 mod tests_drawn;
 #[cfg(test)]
 mod tests_formulas;
+#[cfg(test)]
+mod tests_guests;
 #[cfg(test)]
 mod tests_missing;
 #[cfg(test)]
@@ -43,15 +47,15 @@ use std::{
 };
 
 use piebald_hw::{Machine, Options as Parts};
-use piebald_lab::scenario::Scenario;
 use piebald_report::Reproduction;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 
 use self::{
     cells::{Dry, Its, Ran, Runs},
-    eval::{Chosen, Names, Value},
+    eval::{Chosen, INPUTS, Names, Value},
     grid::{Grid, Point},
+    hosts::Hosted,
     replays::Planned,
     rows::{RowFile, Rows},
 };
@@ -71,16 +75,19 @@ const PROGRAMS: &str = "programs.toml";
 /// Numbers of an experiment that formulas may name.
 type OfExperiment = (&'static str, fn(&Planned) -> Option<u64>);
 const OF_EXPERIMENTS: [OfExperiment; 3] = [
-    ("budget_refs", |p| Some(p.study()?.budget_refs)),
-    ("warmup_refs", |p| Some(p.study()?.warmup_refs)),
+    ("budget_refs", |p| Some(p.study()?.lengths()?.budget)),
+    ("warmup_refs", |p| Some(p.study()?.lengths()?.warmup)),
     ("repetitions", |p| match p {
-        Planned::Study(scenario) => Some(scenario.repetitions.into()),
+        Planned::Study(study) => Some(study.repetitions().into()),
         Planned::Replay(replayed) => Some(replayed.repetitions.into()),
     }),
 ];
 
-/// The folder of the inputs, for formulas of a grid.
-const INPUTS: &str = "inputs";
+/// The kernel module and the seed, for formulas of a grid.
+const MODULE: &str = "module";
+const SEED: &str = "seed";
+/// What stands for the module where nothing is run.
+const NO_MODULE: &str = "/piebald.ko";
 
 /// Numbers that a paper has beside those of runs, by their names.
 pub(crate) type Known = BTreeMap<String, Value>;
@@ -118,6 +125,10 @@ struct Made {
     planned: BTreeMap<String, Vec<Option<Planned>>>,
     /// Recordings that are missing.
     missing: Vec<String>,
+    /// The folder of the inputs.
+    inputs: String,
+    /// Nothing of it is run: it is only checked.
+    is_dry: bool,
 }
 
 /// What became of the experiments that were run, by their names.
@@ -175,7 +186,8 @@ impl DataPaper {
         let paper = |file: &str, says: String| {
             ReproduceError::Paper(format!("{}: {says}", folder.join(file).display()))
         };
-        let read_rows = read(rows).map_err(|says| paper(ROWS, says))?;
+        let mut read_rows: Rows = read(rows).map_err(|says| paper(ROWS, says))?;
+        read_rows.pair();
         let list = programs.map(stand_ins).transpose();
         let stand_ins = list.map_err(|e| paper(PROGRAMS, e.to_string()))?;
         Ok(Self {
@@ -239,7 +251,8 @@ impl DataPaper {
     /// What can be seen without a run to be wrong: each formula is evaluated over made numbers.
     fn check(&self, options: &Options) -> Result<(), ReproduceError> {
         // Only the headers of recordings would be read.
-        let made = self.make(options, &|_| true, &|_| Ok("stand-in.pbr".to_owned()))?;
+        let recording = |_: &StandIn| Ok("stand-in.pbr".to_owned());
+        let made = self.make((options, true), &|_| true, &recording)?;
         let has = |name: &str| made.grid.experiments.contains_key(name);
         let in_rows = |says: String| self.error(ROWS, &says);
         self.rows.check(&has).map_err(in_rows)?;
@@ -247,7 +260,7 @@ impl DataPaper {
         let taken = OF_EXPERIMENTS
             .iter()
             .map(|(name, _)| *name)
-            .chain([INPUTS])
+            .chain([INPUTS, MODULE, SEED])
             .chain(eval::TAKEN);
         let names = names.map(String::as_str).chain(taken);
         let lets = |table: &eval::Lets, place: &str| {
@@ -296,14 +309,17 @@ impl DataPaper {
     /// The experiments of a form that are wanted, and the scenarios of those whose programs are recorded.
     fn make(
         &self,
-        options: &Options,
+        (options, is_dry): (&Options, bool),
         wanted: &dyn Fn(&str) -> bool,
         recording: &grid::Recordings<'_>,
     ) -> Result<Made, ReproduceError> {
         let in_grid = |says: String| self.error(GRID, &says);
         let root = grid::of_form(&self.grid, options.quick).map_err(in_grid)?;
         let axes = axes::axes(&root, &self.stand_ins, options.mixes).map_err(in_grid)?;
-        let known = self.known_in(options).map_err(in_grid)?;
+        let mut known = self.known_in(options).map_err(in_grid)?;
+        if is_dry {
+            known.insert(eval::HAS_ALL.to_owned(), is(true));
+        }
         let given = (&known, &self.stand_ins[..], &*self.folder);
         let grid = Grid::new((&root, wanted), axes, options, given, recording);
         let grid = grid.map_err(in_grid)?;
@@ -323,9 +339,12 @@ impl DataPaper {
             let read: Result<Vec<_>, _> = read.into_iter().collect();
             planned.insert(name.clone(), read?);
         }
+        let inputs = known.get(INPUTS).and_then(|inputs| inputs.text().ok());
         Ok(Made {
             grid,
             planned,
+            inputs: inputs.unwrap_or_default(),
+            is_dry,
             missing: missing.into_iter().collect(),
         })
     }
@@ -352,6 +371,10 @@ impl DataPaper {
             Runs(ran.collect())
         });
         let mut known = self.known.clone();
+        known.insert(INPUTS.to_owned(), text(made.inputs.clone()));
+        if made.is_dry {
+            known.insert(eval::HAS_ALL.to_owned(), is(true));
+        }
         for (key, of) in OF_EXPERIMENTS {
             let mut all = all_planned().filter_map(of);
             // What differs from run to run is no number of the experiment.
@@ -390,6 +413,8 @@ impl DataPaper {
             let lines: Result<Vec<String>, _> = lines.collect();
             lines.map_err(|fault| format!("conditions: {}", fault.says()))
         })?;
+        // One that has nothing to say here is none.
+        lines.retain(|line| !line.is_empty());
         for name in experiments {
             lines.extend(self.lengths(made, name, seed));
         }
@@ -423,9 +448,9 @@ impl DataPaper {
                 format!("Runs of {name}: {n} repetition{s}{first}.")
             });
         }
-        let scenarios = planned.filter_map(Planned::study);
-        let range = |of: fn(&Scenario) -> u64| {
-            let all = scenarios.clone().map(of);
+        let studies = planned.filter_map(Planned::study);
+        let range = |of: &dyn Fn(&dyn Hosted) -> Option<u64>| {
+            let all = studies.clone().filter_map(of);
             let (least, most) = (all.clone().min()?, all.max()?);
             Some(if least == most {
                 least.to_string()
@@ -433,28 +458,33 @@ impl DataPaper {
                 format!("{least} to {most}")
             })
         };
-        let repetitions = range(|s| u64::from(s.repetitions))?;
+        let repetitions = range(&|s| Some(s.repetitions().into()))?;
         let s = if repetitions == "1" { "" } else { "s" };
-        if scenarios.clone().all(|scenario| scenario.course.is_some()) {
-            let until = range(|s| s.course.map_or(0, |course| course.until.0 / 1_000_000))?;
+        if studies.clone().all(|study| study.course().is_some()) {
+            let until = range(&|s| Some(s.course()?.until_us))?;
             return Some(format!(
                 "Runs of {name}: {until} us, {repetitions} repetition{s}."
             ));
         }
-        let is_other = scenarios.clone().any(|scenario| scenario.seed != seed);
-        let other = is_other.then(|| range(|s| s.seed)).flatten();
-        let each = scenarios.clone().any(|scenario| scenario.of_threads);
-        let budget = range(|s| s.budget_refs)?;
+        let is_other = studies.clone().any(|study| study.seed() != seed);
+        let other = is_other.then(|| range(&|s| Some(s.seed()))).flatten();
+        let other = other.map_or_else(String::new, |seed| format!(", seed {seed}"));
+        let lengths = studies.clone().filter_map(Hosted::lengths);
+        let each = lengths.clone().any(|lengths| lengths.of_threads);
+        let Some(budget) = range(&|s| Some(s.lengths()?.budget)) else {
+            return Some(format!(
+                "Runs of {name}: {repetitions} repetition{s}{other}."
+            ));
+        };
         let references = if budget == "1" {
             "reference"
         } else {
             "references"
         };
         Some(format!(
-            "Runs of {name}: {budget} {references}{} after {} of warm-up, {repetitions} repetition{s}{}.",
+            "Runs of {name}: {budget} {references}{} after {} of warm-up, {repetitions} repetition{s}{other}.",
             if each { " of each thread" } else { "" },
-            range(|s| s.warmup_refs)?,
-            other.map_or_else(String::new, |seed| format!(", seed {seed}"))
+            range(&|s| Some(s.lengths()?.warmup))?,
         ))
     }
 
@@ -519,8 +549,14 @@ impl DataPaper {
             // No row that is wanted has it.
             None => Ok("not-wanted.pbr".to_owned()),
         };
-        let mut made = self.make(options, &|name| needed.contains(name), &recording)?;
+        let mut made = self.make((options, false), &|name| needed.contains(name), &recording)?;
+        if options.module.is_none() && bench.written.is_none() && made.has_guests() {
+            let says = "has experiments in guests: allowed with --guest, and the kernel module";
+            return Err(ReproduceError::Inputs(format!("{}: {says}", self.name)));
+        }
         let mut runs = AllRan::new();
+        let in_order = wanted.iter().flat_map(|row| &row.experiment);
+        self.run_beside_guests(bench, &mut made, &mut runs, in_order);
         let in_rows = |says: String| self.error(ROWS, &says).to_string();
         for row in &wanted {
             for name in &row.experiment {
@@ -554,12 +590,17 @@ impl DataPaper {
         });
         let recorded: Vec<_> = recorded.collect();
         let conditions = self.conditions(&made, (&names, options.seed), &recorded);
-        Ok(paper.end(Whole {
-            budget_refs: made.grid.budget_refs,
-            warmup_refs: made.grid.warmup_refs,
-            conditions: conditions.map_err(|says| self.error(ROWS, &says))?,
-            simulated_refs: bench.refs(),
-        }))
+        let mut conditions = conditions.map_err(|says| self.error(ROWS, &says))?;
+        conditions.extend(guests::weakened(&made, &runs));
+        Ok(Reproduction {
+            columns: self.rows.columns.clone(),
+            ..paper.end(Whole {
+                budget_refs: made.grid.budget_refs,
+                warmup_refs: made.grid.warmup_refs,
+                conditions,
+                simulated_refs: bench.refs(),
+            })
+        })
     }
 
     /// Records the stand-ins of experiments, several at a time, by their names.
@@ -585,6 +626,7 @@ impl DataPaper {
         let given = (&known, &self.stand_ins[..], &*self.folder);
         let grid = Grid::new((&root, &wanted), axes, options, given, &note);
         let grid = grid.map_err(|says| self.error(GRID, &says))?;
+        self.prepare(&grid, &options.inputs)?;
         // The place where a polluter is met is drawn from the first half.
         let refs = 2 * (grid.budget_refs + grid.warmup_refs);
         let used = used.into_inner();
@@ -628,17 +670,22 @@ impl DataPaper {
             }
         })?;
         let mut known = self.known.clone();
-        known.insert(INPUTS.to_owned(), Value::Text(folder.display().to_string()));
+        known.insert(INPUTS.to_owned(), text(folder.display().to_string()));
+        let module = options.module.as_deref().unwrap_or(Path::new(NO_MODULE));
+        let module = std::path::absolute(module);
+        let module = module.map_err(|e| format!("{MODULE}: {e}"))?;
+        known.insert(MODULE.to_owned(), text(module.display().to_string()));
+        known.insert(SEED.to_owned(), number(options.seed as f64));
         Ok(known)
     }
 }
 
-/// Names of the levels of scenarios' caches, as results have them.
-fn levels_of<'s>(scenarios: impl Iterator<Item = &'s Scenario>) -> Vec<String> {
+/// Names of the levels of studies' caches, as results have them.
+fn levels_of<'s>(studies: impl Iterator<Item = &'s dyn Hosted>) -> Vec<String> {
     let mut machines = BTreeMap::new();
-    for scenario in scenarios {
-        let caches = format!("{:?}", scenario.machine.cache);
-        machines.entry(caches).or_insert(&scenario.machine);
+    for study in studies {
+        let caches = format!("{:?}", study.machine().cache);
+        machines.entry(caches).or_insert(study.machine());
     }
     let made = machines.into_values();
     let made = made.filter_map(|spec| Machine::new(spec, &Parts::default()).ok());

@@ -3,21 +3,19 @@
 use std::path::Path;
 
 use piebald_experiment::{Document, HostName};
-use piebald_lab::{
-    replay::{Counts, Load, ReplayRequest, asked, is_replay},
-    scenario::Scenario,
-};
+use piebald_lab::replay::{Counts, Load, ReplayRequest, asked, is_replay};
 use piebald_report::{Replay, ReplayIo, ReplayRun, Sample, Study};
 
 use super::{
     eval::{Fault, Value, Valued},
     grid::Point,
+    hosts::{self, Hosted},
 };
 
 /// What is run at a point.
 pub(super) enum Planned {
     /// A study.
-    Study(Box<Scenario>),
+    Study(Box<dyn Hosted>),
     /// A replay, or requests that are only counted.
     Replay(Box<Replayed>),
 }
@@ -53,14 +51,22 @@ impl Planned {
             let says = says.map(|(_, problem)| problem.to_string());
             says.collect::<Vec<_>>().join("; ")
         };
+        if point.host != HostName::Model {
+            if !point.is_run {
+                return Err("replay: only requests are replayed".to_owned());
+            }
+            return hosts::read(point.host, text, path)
+                .map(Self::Study)
+                .map_err(told);
+        }
         let document = Document::new(path, text).on(HostName::Model);
         let experiment = document.experiment().map_err(told)?;
         if !is_replay(&experiment) {
             if !point.is_run {
                 return Err("replay: only requests are replayed".to_owned());
             }
-            let read = Scenario::parse(text, path).map_err(told)?;
-            return Ok(Self::Study(Box::new(read)));
+            let read = hosts::read(point.host, text, path).map_err(told)?;
+            return Ok(Self::Study(read));
         }
         let request = asked(&document).map_err(told)?;
         if !point.is_run && request.load != Load::Requests {
@@ -86,9 +92,9 @@ impl Planned {
     }
 
     /// The study, if it is one.
-    pub(super) fn study(&self) -> Option<&Scenario> {
+    pub(super) fn study(&self) -> Option<&dyn Hosted> {
         match self {
-            Self::Study(scenario) => Some(scenario),
+            Self::Study(study) => Some(&**study),
             Self::Replay(_) => None,
         }
     }

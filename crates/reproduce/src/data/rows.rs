@@ -22,6 +22,8 @@ pub(super) struct Rows {
     _schema: (),
     /// The paper.
     pub(super) title: String,
+    /// Heads of the two columns of numbers, where the paper's is measured as well.
+    pub(super) columns: Option<[String; 2]>,
     /// Sentences on how all rows were run.
     #[serde(default)]
     pub(super) conditions: Vec<Template>,
@@ -73,6 +75,9 @@ pub(super) struct RowFile {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) kind: Kind,
+    /// Both numbers of a value are measured: the other one is shown where one is missing.
+    #[serde(skip)]
+    pairs: bool,
     /// Programs stand in for those of the paper.
     #[serde(default)]
     stand_in: bool,
@@ -201,11 +206,13 @@ enum RuleName {
 }
 
 /// Rules by their names, and how many bounds each has.
-const RULES: [(&str, RuleName, usize); 10] = [
+const RULES: [(&str, RuleName, usize); 12] = [
     ("headline", RuleName::Headline, 0),
     ("factor", RuleName::Factor, 0),
     ("amount", RuleName::Amount, 0),
+    ("amount", RuleName::Amount, 1),
     ("share", RuleName::Share, 0),
+    ("share", RuleName::Share, 1),
     ("no_change", RuleName::NoChange, 1),
     ("range", RuleName::Range, 2),
     ("at_most", RuleName::AtMost, 1),
@@ -259,6 +266,12 @@ impl Rule {
                 verdict::exact((*low..=*high).contains(&sample.mean))
             }
             (RuleName::Factor, _) => verdict::headline(paper.ln(), &sample.map(f64::ln)),
+            // Two that come to nothing are alike.
+            (RuleName::Amount | RuleName::Share, [nothing])
+                if paper.abs() < *nothing && sample.mean.abs() < *nothing =>
+            {
+                verdict::exact(true)
+            }
             (RuleName::Amount, _) => verdict::amount(paper, sample.mean, false),
             (RuleName::Share, _) => verdict::amount(paper, sample.mean, true),
             (RuleName::Exact, _) => verdict::exact(sample.values.iter().all(|v| *v == paper)),
@@ -268,6 +281,13 @@ impl Rule {
 }
 
 impl Rows {
+    /// Tells the rows whether both numbers of a value are measured.
+    pub(super) fn pair(&mut self) {
+        for row in &mut self.row {
+            row.pairs = self.columns.is_some();
+        }
+    }
+
     /// What can be seen without a run to be wrong.
     ///
     /// # Errors
@@ -409,6 +429,9 @@ impl RowFile {
             return Ok(self.not_run(why));
         }
         let mut row = Row::of(self.blank());
+        if self.pairs {
+            row = row.paired();
+        }
         if self.calibrated {
             row = row.calibrated();
         }
@@ -506,17 +529,37 @@ impl ValueFile {
     }
 
     fn fill(&self, row: &mut Row, names: &Names<'_>, chosen: &Chosen) -> Result<(), String> {
-        let name = names.text(&self.name, chosen);
-        let named = name.and_then(|name| Ok((name, self.paper(names, chosen)?)));
-        let (name, paper) = match known(named)? {
-            Ok(both) => both,
+        let name = match known(names.text(&self.name, chosen))? {
+            Ok(name) => name,
             Err(why) => {
                 row.missing(&why);
                 return Ok(());
             }
         };
+        let paper = match (known(self.paper(names, chosen))?, &self.is) {
+            (Ok(paper), _) => paper,
+            (Err(why), Some(is)) if row.pairs => {
+                if self.rule.is_some() {
+                    row.missing(&why);
+                } else {
+                    row.lacks(&why);
+                }
+                let measured = known(names.sample(is, chosen))?;
+                row.cite(
+                    &name,
+                    Published::Nothing,
+                    &self.unit,
+                    measured.ok().as_ref(),
+                );
+                return Ok(());
+            }
+            (Err(why), _) => {
+                row.missing(&why);
+                return Ok(());
+            }
+        };
         let Some(is) = &self.is else {
-            row.cite(&name, paper, &self.unit);
+            row.cite(&name, paper, &self.unit, None);
             if let Some(why) = &self.missing {
                 row.missing(why);
             }
@@ -529,7 +572,12 @@ impl ValueFile {
                     .target
                     .values
                     .push(sampled(&name, paper, &sample, &self.unit)),
-                Err(why) => row.lacks(&why),
+                Err(why) => {
+                    row.lacks(&why);
+                    if row.pairs {
+                        row.cite(&name, paper, &self.unit, None);
+                    }
+                }
             }
             return Ok(());
         };

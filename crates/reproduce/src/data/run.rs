@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 
 use super::{
-    AllRan, DataPaper, GRID, Made,
+    AllRan, DataPaper, Made,
     cells::Ran,
     eval::{self, Names},
     grid::Point,
@@ -92,33 +92,33 @@ impl DataPaper {
             NoStudy::NotRun(format!("not recorded{by}: {why}"))
         };
         let planned = its(&made.planned, made, experiment).all();
-        let path = self.folder.join(GRID);
         let run = |(point, planned): (&Point, &Option<Planned>)| {
-            let (name, text) = (&*point.name, &point.text);
+            let name = &*point.name;
             if !made.grid.is_chosen(point) {
                 let why = format!("{name}: it is not among those that outcomes choose");
                 return Some(Err(NoStudy::NotRun(why)));
             }
-            match (text, planned) {
+            match (&point.text, planned) {
                 (Err(_), _) | (_, None) => Some(Err(not_recorded(&made.missing.join("; ")))),
-                (Ok(text), Some(Planned::Study(scenario))) => {
+                (Ok(_), Some(Planned::Study(scenario))) => {
                     // Files are written down whether or not their recordings are there.
                     let lacks = self.not_there(&scenario.inputs());
                     if let Some(why) = lacks.filter(|_| bench.written.is_none()) {
                         return Some(Err(NoStudy::NotRun(why)));
                     }
-                    let study = bench.run(name, text, &path);
-                    Some(study.map(|study| Came::Study(Box::new(study))))
+                    Some(study(bench, point, planned.as_ref()))
                 }
                 (Ok(_), Some(Planned::Replay(_))) => None,
             }
         };
         let all: Vec<_> = points.iter().zip(planned).collect();
-        let mut ran: Vec<Option<Ran>> = if bench.written.is_some() {
-            all.into_iter().map(run).collect()
-        } else {
-            all.into_par_iter().with_max_len(1).map(run).collect()
-        };
+        // Guests are booted one after the other.
+        let mut ran: Vec<Option<Ran>> =
+            if bench.written.is_some() || points.iter().any(Point::in_guest) {
+                all.into_iter().map(run).collect()
+            } else {
+                all.into_par_iter().with_max_len(1).map(run).collect()
+            };
         self.replays(bench, experiment, (points, planned), &mut ran);
         ran.into_iter().flatten().collect()
     }
@@ -178,6 +178,14 @@ impl DataPaper {
         let by = by.map_or_else(String::new, |by| format!("; {by} makes it"));
         Some(format!("{} is not there{by}", file.display()))
     }
+}
+
+/// What comes of a point that is a study.
+pub(super) fn study(bench: &Bench<'_>, point: &Point, planned: Option<&Planned>) -> Ran {
+    let study = planned.and_then(Planned::study);
+    let not_read = || NoStudy::NotRun(format!("{}: it could not be read", point.name));
+    let study = study.ok_or_else(not_read)?.run(bench, &point.name)?;
+    Ok(Came::Study(Box::new(study)))
 }
 
 /// Experiments that the formulas of an axis need whose values outcomes choose.

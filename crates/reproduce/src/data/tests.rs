@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use piebald_lab::scenario::Scenario;
 use piebald_report::{Target, Verdict};
 use piebald_store::Store;
 
@@ -130,8 +131,12 @@ fn values_are_those_of_the_studies_that_the_experiments_are() {
     let study = study.unwrap_or_else(|e| panic!("{e}"));
     for (value, policy) in one.values.iter().zip(["2", "8"]) {
         let of = |name: &str| {
-            let found = crate::experiment::program(&study, name, "sort");
-            found.expect("the sort")
+            let found = study.policies.iter().find(|p| p.name == name);
+            let programs = &found.expect("the policy").programs;
+            programs
+                .iter()
+                .find(|p| p.name == "sort")
+                .expect("the sort")
         };
         let alone = &of("stock").alone.time_ps.values;
         let together = &of(policy).together.as_ref().expect("met").time_ps.values;
@@ -517,7 +522,7 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
         (
             "rule = \"headline\"",
             "rule = \"head\"",
-            "\"head\": allowed: headline, factor, amount, share, no_change(bound)",
+            "\"head\": allowed: headline, factor, amount, amount(bound), share, share(bound), no_change(bound)",
         ),
         (
             "rule = \"headline\"",

@@ -68,6 +68,14 @@ fn formulas_come_to_what_arithmetic_by_hand_does() {
         ("falls(size: -size)", 0.0),
         ("falls(size where size < 4: -size)", 1.0),
         ("falls(size where size > 2: size)", 1.0),
+        // 2, 4 and 3 beside what is allowed after 1, 2 and 4.
+        ("falls(size: size, 2 * size)", 1.0),
+        ("falls(size: size, size + 1)", 0.0),
+        ("falls(size: size, size) == falls(size: -size)", 1.0),
+        ("ranked(size: size, -size) == \"4, 3, 2, 1\"", 1.0),
+        ("ranked(size: size, abs(size - 2)) == \"2, 1, 3, 4\"", 1.0),
+        ("has(\"sh\")", 1.0),
+        ("has(\"no-such-program\")", 0.0),
         ("at_least(3, k)", 10.0),
         ("at_least(30, k)", 30.0),
         // 0, 1 and 5 repetition by repetition.

@@ -1,5 +1,6 @@
 //! What is missing, unknown or wrong in a paper that is data decides nothing.
 
+use piebald_lab::scenario::Scenario;
 use piebald_report::Verdict;
 
 use super::{
