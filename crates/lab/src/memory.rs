@@ -7,9 +7,9 @@ use piebald_report::{ColorUse, Extra, Sample, WAITED};
 use piebald_sim::MemoryUse;
 use piebald_units::{ColorSet, Picos};
 
-use crate::{colors, course};
 use crate::scenario::{Policy, Scenario};
 use crate::tally::{Tally, Zone};
+use crate::{colors, course};
 
 /// The memory of a program in one repetition: of its regions with their weights, or one
 /// of weight 1.

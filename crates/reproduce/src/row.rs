@@ -1,9 +1,6 @@
 //! A row while it is filled in: numbers, statements, and what they come to.
 
-use piebald_report::{
-    CaseTable, Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, Sample, Target,
-    TargetKind, Value, Verdict,
-};
+use piebald_report::{CaseTable, Predicate, Published, Sample, Target, TargetKind, Value, Verdict};
 
 use crate::{experiment::mean_of, verdict};
 
@@ -304,51 +301,6 @@ pub(crate) fn farthest(found: &[Found]) -> Found {
     let far = |a: &Sample, b: &Sample| a.mean.abs().total_cmp(&b.mean.abs());
     let most = all?.into_iter().max_by(far);
     most.ok_or_else(|| "no case was run".to_owned())
-}
-
-/// A curve of what was found, by x.
-pub(crate) fn curve<'f>(
-    name: &str,
-    dashed: bool,
-    points: impl IntoIterator<Item = (f64, &'f Found)>,
-) -> Curve {
-    let point = |(x, found): (f64, &Found)| {
-        let sample = found.as_ref().ok()?;
-        Some(CurvePoint {
-            x,
-            y: sample.mean,
-            ci95: sample.ci95,
-        })
-    };
-    Curve {
-        name: name.to_owned(),
-        dashed,
-        points: points.into_iter().filter_map(point).collect(),
-    }
-}
-
-/// A figure, unless nothing of it was run.
-pub(crate) fn figure(
-    [name, text, x, y]: [&str; 4],
-    panels: Vec<(String, Vec<Curve>)>,
-) -> Option<PaperFigure> {
-    let panel = |(title, curves): (String, Vec<Curve>)| Panel {
-        title,
-        curves: curves
-            .into_iter()
-            .filter(|c| !c.points.is_empty())
-            .collect(),
-    };
-    let panels = panels.into_iter().map(panel);
-    let panels: Vec<Panel> = panels.filter(|p| !p.curves.is_empty()).collect();
-    (!panels.is_empty()).then(|| PaperFigure {
-        name: name.to_owned(),
-        text: text.to_owned(),
-        x: x.to_owned(),
-        y: y.to_owned(),
-        panels,
-        ..PaperFigure::default()
-    })
 }
 
 #[cfg(test)]

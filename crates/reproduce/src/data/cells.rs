@@ -3,7 +3,9 @@
 use std::{cell::Cell, collections::HashMap};
 
 use piebald_lab::{MOVES, extra_names};
-use piebald_report::{CourseCounts, CourseResult, Metrics, ProgramResult, Sample, Study, SysMonResult};
+use piebald_report::{
+    CourseCounts, CourseResult, Metrics, ProgramResult, Sample, Study, SysMonResult,
+};
 
 use super::{
     eval::{Cells, EXPERIMENT, Fault, INTERVAL, Value, Valued},

@@ -44,9 +44,7 @@ pub(crate) const MIXES: u64 = rows::LIST;
 
 type Give = fn(&Runs<'_>) -> Given;
 
-const STAGES: [Stage<Give>; 1] = [
-    (&[("H-B2", online::TITLE, TargetKind::G)], online::told),
-];
+const STAGES: [Stage<Give>; 1] = [(&[("H-B2", online::TITLE, TargetKind::G)], online::told)];
 
 /// The rows that are data.
 ///

@@ -72,10 +72,6 @@ impl<'a> Runs<'a> {
         all.filter(|(_, c)| wanted(c)).map(|(at, _)| at).collect()
     }
 
-    pub(super) fn class(&self, member: (usize, u32)) -> Option<Class> {
-        self.bench.classes[member.0]
-    }
-
     /// The mixes of H-1, those of 4 programs and those of 8 by turns.
     pub(super) fn all(&self, name: &'static str, count: u64) -> Vec<Mix> {
         let all = self.of(&Class::ALL);
