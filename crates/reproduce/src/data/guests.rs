@@ -1,6 +1,6 @@
 //! What papers with experiments in guests have beside others.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use piebald_experiment::{Document, HostName, Words};
 
@@ -11,7 +11,7 @@ use super::{
     replays::{Came, Planned},
     run::study,
 };
-use crate::{ReproduceError, experiment::Bench};
+use crate::{Options, ReproduceError, experiment::Bench};
 
 /// The disk that guests' programs write to, below the folder of the inputs.
 const SCRATCH: &str = "scratch";
@@ -32,14 +32,6 @@ pub(super) fn weakened(made: &Made, runs: &AllRan) -> Vec<String> {
         }
     }
     lines
-}
-
-impl Made {
-    /// Is an experiment of it a guest's?
-    pub(super) fn has_guests(&self) -> bool {
-        let mut points = self.grid.experiments.values().flatten();
-        points.any(Point::in_guest)
-    }
 }
 
 impl DataPaper {
@@ -69,10 +61,18 @@ impl DataPaper {
     }
 
     /// Makes what is recorded of what guests have: their programs, and the files of experiments.
-    pub(super) fn prepare(&self, grid: &Grid, inputs: &Path) -> Result<(), ReproduceError> {
+    ///
+    /// # Errors
+    /// There is no module for them, or something cannot be made.
+    pub(super) fn prepare(&self, grid: &Grid, options: &Options) -> Result<(), ReproduceError> {
         let said = |e: &dyn std::fmt::Display| ReproduceError::Inputs(e.to_string());
+        let inputs = &options.inputs;
         let points = || grid.experiments.values().flatten();
-        if points().any(|point| point.in_guest()) {
+        if points().any(Point::in_guest) {
+            if options.module.is_none() {
+                let says = "has experiments in guests: allowed with --guest, and the kernel module";
+                return Err(said(&format!("{}: {says}", self.name)));
+            }
             piebald_guest::compile(inputs).map_err(|e| said(&e))?;
         }
         for point in points() {

@@ -550,10 +550,6 @@ impl DataPaper {
             None => Ok("not-wanted.pbr".to_owned()),
         };
         let mut made = self.make((options, false), &|name| needed.contains(name), &recording)?;
-        if options.module.is_none() && bench.written.is_none() && made.has_guests() {
-            let says = "has experiments in guests: allowed with --guest, and the kernel module";
-            return Err(ReproduceError::Inputs(format!("{}: {says}", self.name)));
-        }
         let mut runs = AllRan::new();
         let in_order = wanted.iter().flat_map(|row| &row.experiment);
         self.run_beside_guests(bench, &mut made, &mut runs, in_order);
@@ -626,7 +622,7 @@ impl DataPaper {
         let given = (&known, &self.stand_ins[..], &*self.folder);
         let grid = Grid::new((&root, &wanted), axes, options, given, &note);
         let grid = grid.map_err(|says| self.error(GRID, &says))?;
-        self.prepare(&grid, &options.inputs)?;
+        self.prepare(&grid, options)?;
         // The place where a polluter is met is drawn from the first half.
         let refs = 2 * (grid.budget_refs + grid.warmup_refs);
         let used = used.into_inner();
