@@ -303,9 +303,9 @@ fn one(args: &Args, scenario: &Scenario, stop: &mut Stop) -> Result<Study, Failu
         ..study
     });
     result.map_err(|e| match e {
-        piebald_lab::StudyError::Run { .. } | piebald_lab::StudyError::Kernel { .. } => {
-            Failure::failed(e)
-        }
+        piebald_lab::StudyError::Run { .. }
+        | piebald_lab::StudyError::Kernel { .. }
+        | piebald_lab::StudyError::SysMon { .. } => Failure::failed(e),
         piebald_lab::StudyError::Nothing | piebald_lab::StudyError::NotKept { .. } => {
             Failure::failed(e)
         }

@@ -3,7 +3,7 @@
 use piebald_lab::utility::Utility;
 use piebald_policy::{
     color_map::{BitClass, ColorMap},
-    hvr::{Config, Framework, Policy},
+    hvr::Config,
 };
 use piebald_sim::{FrameRule, Managed};
 
@@ -12,31 +12,20 @@ use piebald_sim::{FrameRule, Managed};
 pub(super) enum Way {
     /// The stock allocator.
     Linux,
-    /// One policy for the mix.
-    Fixed(Policy),
     /// The whole framework.
     Hvr,
 }
 
 /// The frames of a way.
 pub(super) fn frames(way: Way) -> FrameRule {
-    let (framework, map) = match way {
-        Way::Linux => return FrameRule::Stock,
-        // Its three bits do not fit into the allocator's 32 colours.
-        Way::Fixed(Policy::CacheOnly) => {
-            (Framework::Fixed(Policy::CacheOnly), colors(&[16, 17, 18]))
-        }
-        Way::Fixed(policy) => (Framework::Fixed(policy), colors(&[16])),
-        Way::Hvr => (Framework::Hvr, colors(&[16])),
-    };
-    FrameRule::Managed(Box::new(Managed {
-        map,
-        config: Config {
-            framework,
-            ..Config::PAPER
-        },
-        sysmon: None,
-    }))
+    match way {
+        Way::Linux => FrameRule::Stock,
+        Way::Hvr => FrameRule::Managed(Box::new(Managed {
+            map: colors(),
+            config: Config::PAPER,
+            sysmon: None,
+        })),
+    }
 }
 
 /// What misses of programs alone are counted for: parts of the paper's cache, which these bits tell apart.
@@ -54,31 +43,11 @@ pub(super) fn divided() -> Utility {
     Utility::of(ColorMap::from_masks(&bits).unwrap_or(ColorMap::PLAIN))
 }
 
-/// The paper's bits, with these of the cache alone (Figure 2 and section 6).
-fn colors(cache: &[u8]) -> ColorMap {
-    let class = |class: BitClass| move |bit: &u8| (1u64 << (bit - 12), class);
-    let bits = [14, 15].iter().map(class(BitClass::Both));
-    let bits = bits.chain(cache.iter().map(class(BitClass::Cache)));
-    let bits: Vec<_> = bits
-        .chain([21, 22].iter().map(class(BitClass::Bank)))
-        .collect();
+/// The paper's bits (section 6).
+fn colors() -> ColorMap {
+    use BitClass::{Bank, Both, Cache};
+    let bits = [(14, Both), (15, Both), (16, Cache), (21, Bank), (22, Bank)];
     // Distinct single bits are independent.
+    let bits = bits.map(|(bit, class): (u8, BitClass)| (1u64 << (bit - 12), class));
     ColorMap::from_masks(&bits).unwrap_or(ColorMap::PLAIN)
-}
-
-#[cfg(test)]
-mod tests {
-
-    use super::*;
-
-    #[test]
-    fn every_way_has_the_colors_that_it_needs() {
-        for policy in Policy::ALL {
-            let FrameRule::Managed(managed) = frames(Way::Fixed(policy)) else {
-                panic!("{policy}");
-            };
-            let colors = if policy == Policy::CacheOnly { 128 } else { 32 };
-            assert_eq!(managed.map.colors(), colors, "{policy}");
-        }
-    }
 }
