@@ -13,7 +13,6 @@ check "a map of address bits 21 and 22" write map "$(printf '21\n22\n')"
 check "has four colors" grep -qx 4 $P/colors
 check "switches on" write on 1
 echo madvise >$huge
-swapoff /dev/vdb 2>/dev/null
 tells=1
 for mode in hint hard; do
     for set in "1 0002" "0,2 0005"; do
@@ -76,5 +75,4 @@ unset tells
 write on 0
 write map "$(printf '12\n13\n14\n15\n')"
 write on 1
-swapon /dev/vdb
 echo "$huge_at_first" >$huge

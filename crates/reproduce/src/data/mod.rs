@@ -3,6 +3,7 @@
 
 mod axes;
 mod cells;
+mod combined;
 mod drawn;
 mod eval;
 mod fold;
@@ -10,6 +11,7 @@ mod formula;
 mod grid;
 mod guests;
 mod hosts;
+mod making;
 mod narrowed;
 mod replays;
 mod requests;
@@ -311,7 +313,7 @@ impl DataPaper {
         &self,
         (options, is_dry): (&Options, bool),
         wanted: &dyn Fn(&str) -> bool,
-        recording: &grid::Recordings<'_>,
+        recording: &making::Recordings<'_>,
     ) -> Result<Made, ReproduceError> {
         let in_grid = |says: String| self.error(GRID, &says);
         let root = grid::of_form(&self.grid, options.quick).map_err(in_grid)?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 use super::{
     eval::{Chosen, Fault, Names, Valued},
     formula::{Formula, Template},
-    grid::words,
+    making::words,
 };
 use crate::row::Row;
 

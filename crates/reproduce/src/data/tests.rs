@@ -157,32 +157,6 @@ fn values_are_those_of_the_studies_that_the_experiments_are() {
 }
 
 #[test]
-fn colors_of_programs_lie_in_parts_of_the_last_level() {
-    let row = r#"
-[[row]]
-id = "X-4"
-title = "four"
-kind = "given"
-experiment = "share"
-value = [
-    { name = "its own", is = 'colors_in(1)[program = "sort", llc = "plain", run = "together", policy = 2]' },
-    { name = "another's", is = 'colors_in(2)[program = "sort", llc = "plain", run = "together", policy = 2]' },
-    { name = "all of it", is = 'sum(size: colors_in(size))[program = "sort", llc = "plain", run = "together", policy = 8]' },
-]
-"#;
-    let paper = paper_of(GRID_TEXT, &(ROWS_TEXT.to_owned() + row), None).expect("a paper");
-    let only = Options {
-        only: vec!["X-4".to_owned()],
-        ..options(false)
-    };
-    let found = rows(&paper, &only);
-    let values = found[0].values.iter().map(|value| value.measured);
-    // A color is a sixteenth of this machine's last level; of 2, 8 and 14 the policy "8" has one.
-    let wanted = [1.0, 0.0, 1.0].map(Some);
-    assert_eq!(values.collect::<Vec<_>>(), wanted);
-}
-
-#[test]
 fn options_choose_lengths_seeds_and_repetitions_but_what_an_experiment_keeps() {
     let paper = paper_of(GRID_TEXT, ROWS_TEXT, None).expect("a paper");
     let asked = Options {
