@@ -52,7 +52,16 @@ inside() { # NAME COMMAND...: in a group
     sh -c "echo \$\$ >/cgroup/$group/cgroup.procs && exec \"\$@\"" sh "$@"
 }
 # GROUP: its frames, of the kernel's own files; memory.stat lags behind, by some 128 pages for each processor
-charged_to() { held ffff "/cgroup/$1" | sed -n 's/^charged //p'; }
+charged_to() {
+    # A page that moves while they are counted may count twice, or not at all.
+    counted=
+    for _ in $(seq 10); do
+        before_that=$counted
+        counted=$(held ffff "/cgroup/$1" | sed -n 's/^charged //p')
+        [ "$counted" != "$before_that" ] || break
+    done
+    echo "$counted"
+}
 groups=0
 with() { # "COLORS [MODE]" COMMAND...: in a group of its own with these colours
     groups=$((groups + 1))
