@@ -3,7 +3,8 @@
 # test; run.sh reads it, with colouring on, and has the checks. Afterwards the map is as before.
 P=/proc/piebald
 C=/sys/kernel/config/piebald
-: "${total:?}" "${huge:?}" "${huge_at_first:?}"
+: "${total:?}" "${huge_at_first:?}"
+huge=/sys/kernel/mm/transparent_hugepage/enabled
 quarter=$((total / 4))	# MiB of a colour, by name: some of it is the kernel's
 
 roomy() { forget_cache; echo 1 >/proc/sys/vm/compact_memory; }
@@ -13,6 +14,7 @@ check "a map of address bits 21 and 22" write map "$(printf '21\n22\n')"
 check "has four colors" grep -qx 4 $P/colors
 check "switches on" write on 1
 echo madvise >$huge
+# shellcheck disable=SC2034  # common.sh reads it
 tells=1
 for mode in hint hard; do
     for set in "1 0002" "0,2 0005"; do
