@@ -7,9 +7,9 @@ use piebald_report::{ColorUse, Extra, Sample, WAITED};
 use piebald_sim::MemoryUse;
 use piebald_units::{ColorSet, Picos};
 
+use crate::colors;
 use crate::scenario::{Policy, Scenario};
 use crate::tally::{Tally, Zone};
-use crate::{colors, course};
 
 /// The memory of a program in one repetition: of its regions with their weights, or one
 /// of weight 1.
@@ -140,10 +140,10 @@ const OF_READS: [Figure<Tally>; 7] = [
     ("threads that changed their core", "", |t| t.migrations),
 ];
 
-/// Names of the quantities that only some studies have.
-pub fn extra_names() -> impl Iterator<Item = &'static str> {
+/// Names of such quantities of memory and files.
+pub(crate) fn extra_names() -> impl Iterator<Item = &'static str> {
     let names = OF_MEMORY.map(|(name, ..)| name).into_iter();
-    let names = names.chain([OWNED.0, FOLLOWING.0]).chain(course::names());
+    let names = names.chain([OWNED.0, FOLLOWING.0]);
     let of = |figures: &'static [Figure<Tally>]| figures.iter().map(|(name, ..)| *name);
     let of_zone = OF_ZONE.iter().map(|(name, ..)| *name);
     names

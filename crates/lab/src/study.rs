@@ -40,7 +40,7 @@ use crate::{
     meter::{Meter, Shown},
     prepare::Prepared,
     scenario::{BeforeEntry, BeforeInput, Scenario},
-    sysmon,
+    sysmon::{self, Unwatched},
 };
 
 /// Programs start within this time of one another.
@@ -191,9 +191,15 @@ pub(crate) fn run_all(
     let seen = sysmon::watch(
         scenario,
         inputs,
-        (hooks, hooks.model.unwrap_or(&own)),
+        (hooks.stop, hooks.model.unwrap_or(&own)),
         study.policies.first(),
-    )?;
+    );
+    let seen = seen.map_err(|why| match why {
+        Unwatched::NotKept => StudyError::NotKept {
+            policy: scenario.policies[0].name.clone(),
+        },
+        Unwatched::Failed { program, problem } => StudyError::SysMon { program, problem },
+    })?;
     study.complete = complete && seen.is_some();
     let (seen, others) = seen.unwrap_or_default();
     study.sysmon = seen;

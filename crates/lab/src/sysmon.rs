@@ -1,5 +1,7 @@
 //! What SysMon sees of a study's programs, each watched alone.
 
+use std::sync::atomic::AtomicBool;
+
 use piebald_experiment::{SysMon, Translations, Walks, WatchedSpeed};
 use piebald_policy::hvr::{Facts, Mean, MonitorConfig, Window};
 use piebald_report::{PolicyResult, SysMonFacts, SysMonResult, SysMonWindow};
@@ -13,11 +15,23 @@ use crate::{
     met,
     prepare::Prepared,
     scenario::{Input, ProgramEntry, Scenario},
-    study::{Hooks, StudyError},
 };
 
 /// What is seen of each program of one thread, in the order of the programs, and what is said of the others.
 pub(crate) type Seen = (Vec<SysMonResult>, Vec<String>);
+
+/// Why a program was not watched.
+pub(crate) enum Unwatched {
+    /// What was seen is only looked for, and is not there.
+    NotKept,
+    /// This program cannot be watched.
+    Failed {
+        /// The program.
+        program: String,
+        /// Why.
+        problem: String,
+    },
+}
 
 /// Watches the programs of a study, if it asks for that; nothing is there if somebody stops it. `first` is what the
 /// first policy made of them.
@@ -27,9 +41,9 @@ pub(crate) type Seen = (Vec<SysMonResult>, Vec<String>);
 pub(crate) fn watch(
     scenario: &Scenario,
     inputs: &[Prepared],
-    (hooks, model): (Hooks<'_>, &Model),
+    (stop, model): (Option<&AtomicBool>, &Model),
     first: Option<&PolicyResult>,
-) -> Result<Option<Seen>, StudyError> {
+) -> Result<Option<Seen>, Unwatched> {
     let Some(sysmon) = &scenario.sysmon else {
         return Ok(Some(Seen::default()));
     };
@@ -38,7 +52,7 @@ pub(crate) fn watch(
         .into_iter()
         .partition(|(_, input)| input.program.threads() == 1);
     let one = |(entry, input): &(&ProgramEntry, &Prepared)| {
-        let failed = |problem: String| StudyError::SysMon {
+        let failed = |problem: String| Unwatched::Failed {
             program: entry.name.clone(),
             problem,
         };
@@ -48,17 +62,15 @@ pub(crate) fn watch(
         };
         let ipc = ipc.ok_or_else(|| failed("it was not measured alone".to_owned()))?;
         let case = case((scenario, sysmon), (entry, input), ipc).map_err(failed)?;
-        match model.watch_pages(&case, hooks.stop) {
+        match model.watch_pages(&case, stop) {
             Ok(seen) => Ok(Some(told(entry, &sysmon.config(), &seen))),
             Err(CaseError::Run(SimError::Stopped)) => Ok(None),
-            Err(CaseError::NotKept) => Err(StudyError::NotKept {
-                policy: scenario.policies[0].name.clone(),
-            }),
+            Err(CaseError::NotKept) => Err(Unwatched::NotKept),
             Err(error) => Err(failed(error.to_string())),
         }
     };
     // All are looked for, whichever is missing.
-    let found: Vec<Result<_, StudyError>> = watched.par_iter().map(one).collect();
+    let found: Vec<Result<_, Unwatched>> = watched.par_iter().map(one).collect();
     let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
     let says = |(entry, input): (&ProgramEntry, &Prepared)| {
         let threads = input.program.threads();

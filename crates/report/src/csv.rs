@@ -104,7 +104,7 @@ fn write(
         ];
         out.write_record(axes().chain(fields))?;
     }
-    for (program, metric, unit, value) in sysmon::lines(study) {
+    for (program, metric, unit, value) in sysmon::lines(&study.sysmon) {
         let value = plain(Some(value));
         let fields = [
             "sysmon", program, "", "alone", metric, unit, &value, "", "1", status, "",

@@ -3,10 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Study,
-    format::{number, short},
-};
+use crate::format::{number, short};
 
 /// What SysMon sees of a program alone, by the access bits of its pages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -156,7 +153,7 @@ pub(crate) const TITLE: &str =
 const NAME_CHARS: usize = 24;
 
 /// What there is of the programs that were watched.
-pub(crate) fn table(study: &Study) -> Option<SysMonTable> {
+pub(crate) fn table(seen: &[SysMonResult]) -> Option<SysMonTable> {
     let figures = FIGURES
         .iter()
         .filter(|(name, ..)| !name.ends_with("of its class"));
@@ -178,15 +175,15 @@ pub(crate) fn table(study: &Study) -> Option<SysMonTable> {
             .chain(numbers)
             .collect()
     };
-    (!study.sysmon.is_empty()).then(|| SysMonTable {
+    (!seen.is_empty()).then(|| SysMonTable {
         head: head.collect(),
-        rows: study.sysmon.iter().map(row).collect(),
+        rows: seen.iter().map(row).collect(),
     })
 }
 
 /// All numbers: program, name, unit and value.
 pub(crate) fn lines(
-    study: &Study,
+    seen: &[SysMonResult],
 ) -> impl Iterator<Item = (&str, &'static str, &'static str, f64)> {
     let lines = |of: &'_ SysMonResult| {
         let known = FIGURES
@@ -195,7 +192,7 @@ pub(crate) fn lines(
         let known = known.filter_map(|(name, value, unit)| Some((name, unit, value?)));
         known.collect::<Vec<_>>()
     };
-    study.sysmon.iter().flat_map(move |of| {
+    seen.iter().flat_map(move |of| {
         let lines = lines(of).into_iter();
         lines.map(|(name, unit, value)| (of.program.as_str(), name, unit, value))
     })

@@ -107,7 +107,7 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
         let _ = writeln!(out, "{shown}");
         paragraph(&mut out, &advice.remark, style.width);
     }
-    if let Some(seen) = sysmon::table(study) {
+    if let Some(seen) = sysmon::table(&study.sysmon) {
         let _ = writeln!(out, "\n{}", heading(sysmon::TITLE));
         let mut shown = table(seen.head);
         seen.rows

@@ -108,7 +108,7 @@ fn page(study: &Study, findings: &[Finding]) -> Result<String, ReportError> {
             marks.remarks(),
         )?,
         advice: study.advice.iter().flat_map(advice::tables).collect(),
-        sysmon: sysmon::table(study).map(|table| (sysmon::TITLE, table)),
+        sysmon: sysmon::table(&study.sysmon).map(|table| (sysmon::TITLE, table)),
         regions: regions(study, &marks),
         numbers: program_numbers(study, &marks),
         remarks: marks.remarks(),

@@ -5,8 +5,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use piebald_report::{Sample, Verdict};
 
 use super::{
-    combined::{bounded, combine},
-    fold::folded,
+    fold::{bounded, combine, folded},
     formula::{Formula, Piece, Sign, Template, Two},
     thresholds,
 };

@@ -3,7 +3,6 @@
 
 mod axes;
 mod cells;
-mod combined;
 mod drawn;
 mod eval;
 mod fold;
