@@ -18,6 +18,8 @@
 #![cfg_attr(target_os = "none", no_std)]
 
 mod ask;
+#[cfg(test)]
+mod block_tests;
 mod btf;
 pub mod btf_entry;
 #[cfg(test)]
