@@ -258,7 +258,7 @@ fn what_is_wrong_is_refused_with_its_place() {
         (
             "seed + 10 * file",
             "1 / 0",
-            "comes to inf: allowed: whole numbers",
+            ".seed = inf: allowed: a number that is finite",
         ),
         (
             "seed + 10 * file",
