@@ -507,11 +507,13 @@ fn check(
             return Err(no_interval(&interval, all));
         }
     }
-    let of_replays = [&replays::PLAIN[..], &replays::NAMED, &replays::COUNTED].concat();
+    let mut of_replays = (replays::PLAIN.iter())
+        .chain(&replays::NAMED)
+        .chain(&replays::COUNTED);
     let of_studies = PLAIN.map(|(name, _)| name).into_iter();
     let of_studies = of_studies.chain(NAMED.map(|(name, _)| name));
     let of_studies = of_studies.chain([SYSMON, SYSMON_CLASS]);
-    if of_replays.contains(&what) && !of_studies.clone().any(|name| name == what) {
+    if of_replays.any(|name| *name == what) && !of_studies.clone().any(|name| name == what) {
         let allowed = of_studies.collect::<Vec<_>>().join(", ");
         return Err(Fault::Wrong(format!(
             "{what} of a study: allowed: {allowed}"
@@ -524,15 +526,15 @@ fn check(
             )));
         }
         let names = study.programs();
-        return only_or(PROGRAM, chosen(PROGRAM), names.iter().map(String::as_str)).map(|_| ());
+        return only_or(PROGRAM, chosen(PROGRAM), names.iter().map(|name| &**name)).map(|_| ());
     }
     let names = study.policies();
-    let policy = only_or("policy", chosen("policy"), names.iter().map(String::as_str))?;
+    let policy = only_or("policy", chosen("policy"), names.into_iter())?;
     if let (COLORS_IN, Some(part)) = (what, of) {
         check_part(study, &policy, part)?;
     }
     let names = study.programs();
-    let name = only_or(PROGRAM, chosen(PROGRAM), names.iter().map(String::as_str))?;
+    let name = only_or(PROGRAM, chosen(PROGRAM), names.iter().map(|name| &**name))?;
     let place = names.iter().position(|program| *program == name);
     let Some(place) = place else { return Ok(()) };
     let (alone, met) = study.runs_of(place);

@@ -1,6 +1,6 @@
 //! What formulas come to.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, ops::Deref, path::Path, sync::Arc};
 
 use piebald_report::{Sample, Verdict};
 
@@ -36,6 +36,23 @@ pub(super) enum Fault {
 
 /// A value, or why there is none.
 pub(super) type Valued<T> = Result<T, Fault>;
+
+/// Values that a formula goes through: of an axis, or of a list that a value has.
+enum Values<'a> {
+    Axis(&'a [Value]),
+    List(Arc<Vec<Value>>),
+}
+
+impl Deref for Values<'_> {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        match self {
+            Self::Axis(values) => values,
+            Self::List(values) => values,
+        }
+    }
+}
 
 /// What chooses among the experiments of a row.
 pub(super) const EXPERIMENT: &str = "experiment";
@@ -169,7 +186,7 @@ impl Value {
     }
 }
 
-impl Names<'_> {
+impl<'a> Names<'a> {
     /// The value of a formula.
     pub(super) fn value(&self, formula: &Formula, chosen: &Chosen) -> Valued<Value> {
         let mut eval = Eval {
@@ -265,21 +282,21 @@ impl Names<'_> {
 
     /// The values of an axis, or of a list that the chosen value of an axis has, as in `mix.member`, and what
     /// one of them is called.
-    fn values<'n>(&self, axis: &'n str, chosen: &Chosen) -> Valued<(&'n str, Arc<Vec<Value>>)> {
+    fn values<'n>(&self, axis: &'n str, chosen: &Chosen) -> Valued<(&'n str, Values<'a>)> {
         let Some((of, column)) = axis.split_once('.') else {
-            return Ok((axis, Arc::new(self.axis(axis)?.to_vec())));
+            return Ok((axis, Values::Axis(self.axis(axis)?)));
         };
         let value = chosen.iter().rev().find(|(name, _)| name == of);
         let Some((_, value)) = value else {
             return wrong(format!("\"{axis}\": choose a value for {of}"));
         };
         match part_of(value, column)? {
-            Value::List(values) => Ok((column, values)),
+            Value::List(values) => Ok((column, Values::List(values))),
             other => wrong(format!("\"{axis}\": {}: allowed: a list", other.sort())),
         }
     }
 
-    fn axis(&self, name: &str) -> Valued<&[Value]> {
+    fn axis(&self, name: &str) -> Valued<&'a [Value]> {
         let found = self.axes.get(name).map(Vec::as_slice);
         found.ok_or_else(|| {
             let names: Vec<&str> = self.axes.keys().map(String::as_str).collect();

@@ -1,6 +1,7 @@
 //! What runs the experiments of a paper: the model, or a stock kernel in a guest.
 
 use std::{
+    borrow::Cow,
     path::{Path, PathBuf},
     sync::atomic::Ordering::Relaxed,
 };
@@ -37,9 +38,9 @@ pub(super) trait Hosted: Send + Sync {
     /// The modelled machine.
     fn machine(&self) -> &MachineSpec;
     /// Names of its policies.
-    fn policies(&self) -> Vec<String>;
+    fn policies(&self) -> Vec<&str>;
     /// Names of its programs.
-    fn programs(&self) -> Vec<String>;
+    fn programs(&self) -> Vec<Cow<'_, str>>;
     /// Whether a program is run alone, and together with others.
     fn runs_of(&self, program: usize) -> (bool, bool);
     fn repetitions(&self) -> u32;
@@ -89,12 +90,13 @@ impl Hosted for Scenario {
         &self.machine
     }
 
-    fn policies(&self) -> Vec<String> {
-        self.policies.iter().map(|p| p.name.clone()).collect()
+    fn policies(&self) -> Vec<&str> {
+        self.policies.iter().map(|p| p.name.as_str()).collect()
     }
 
-    fn programs(&self) -> Vec<String> {
-        self.programs.iter().map(|p| p.name.clone()).collect()
+    fn programs(&self) -> Vec<Cow<'_, str>> {
+        let programs = self.programs.iter();
+        programs.map(|p| Cow::from(&p.name)).collect()
     }
 
     fn runs_of(&self, program: usize) -> (bool, bool) {
@@ -148,19 +150,18 @@ impl Hosted for Guest {
         &self.machine
     }
 
-    fn policies(&self) -> Vec<String> {
-        let names = Self::policies(self).iter().map(|p| p.name.clone());
-        names.collect()
+    fn policies(&self) -> Vec<&str> {
+        let policies = Self::policies(self).iter();
+        policies.map(|p| p.name.as_str()).collect()
     }
 
-    fn programs(&self) -> Vec<String> {
+    fn programs(&self) -> Vec<Cow<'_, str>> {
         let programs = self.experiment.program.iter();
-        programs.map(|p| p.name().into_owned()).collect()
+        programs.map(|p| p.name()).collect()
     }
 
     fn runs_of(&self, program: usize) -> (bool, bool) {
-        let is_target =
-            self.programs().get(program).map(String::as_str) == Some(self.target().name().as_ref());
+        let is_target = self.programs().get(program) == Some(&self.target().name());
         let phases = self.phases();
         (is_target && phases.contains(&false), phases.contains(&true))
     }
