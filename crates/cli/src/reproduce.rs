@@ -270,13 +270,13 @@ fn options(args: &Args, paper: &Named) -> Result<Options, Failure> {
 /// The module that was named, or the one built beside this program.
 pub(crate) fn module(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(path) = named {
-        return match path.is_file() {
-            true => Ok(path.to_owned()),
-            false => Err(Failure::usage(format!(
-                "--module {}: no such file (kernel/build.sh makes the module)",
-                path.display()
-            ))),
-        };
+        if path.is_file() {
+            return Ok(path.to_owned());
+        }
+        return Err(Failure::usage(format!(
+            "--module {}: no such file (kernel/build.sh makes the module)",
+            path.display()
+        )));
     }
     let this =
         std::env::current_exe().map_err(|e| Failure::failed(format!("this program: {e}")))?;

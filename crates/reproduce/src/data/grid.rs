@@ -11,7 +11,7 @@ use toml::{Table, Value as Toml};
 
 use super::{
     axes::OVER,
-    eval::{Axes, Chosen, Fault, Value},
+    eval::{Axes, Chosen, Fault, Names, NoRuns, Value},
     hosts,
     making::{Making, Recordings, WHEN, condition, words},
     narrowed::{self, AllNarrowed},
@@ -186,6 +186,35 @@ impl Grid {
         })
     }
 
+    /// Gives axes that follow from no outcome, as they come after nothing, the values that they choose. Then they are as any
+    /// others.
+    ///
+    /// # Errors
+    /// A formula that is wrong.
+    fn choose_at_once(&mut self, known: &BTreeMap<String, Value>) -> Result<(), String> {
+        let (at_once, later) = (std::mem::take(&mut self.narrowed).into_iter())
+            .partition(|(_, one)| one.after.is_empty());
+        self.narrowed = later;
+        for (name, one) in at_once {
+            if let Some(of) = one.of_such(&self.narrowed) {
+                return Err(format!(
+                    "axis.{name}.after = []: allowed: [\"{of}\"], whose values outcomes choose"
+                ));
+            }
+            let none = NoRuns;
+            let names = Names {
+                axes: &self.axes,
+                known,
+                lets: Vec::new(),
+                cells: &none,
+            };
+            let values = one.chosen(&names);
+            let values = values.map_err(|fault| format!("axis.{name}: {}", fault.says()))?;
+            self.axes.insert(name, values);
+        }
+        Ok(())
+    }
+
     /// The experiments of a grid's tables that are wanted.
     ///
     /// # Errors
@@ -208,6 +237,7 @@ impl Grid {
             warmup_refs: lengths("warmup_refs")?,
             axes,
         };
+        grid.choose_at_once(known)?;
         let experiments = table(root.get("experiment").cloned(), "experiment")?;
         for (name, experiment) in experiments.iter().filter(|(name, _)| wanted(name)) {
             let place = format!("experiment.{name}");

@@ -77,6 +77,11 @@ fn rests_on_itself(all: &AllNarrowed, name: &str, one: &Narrowed, depth: usize) 
 }
 
 impl Narrowed {
+    /// The axis that it has values of, if outcomes choose that one.
+    pub(super) fn of_such<'n>(&'n self, all: &AllNarrowed) -> Option<&'n str> {
+        all.contains_key(&self.of).then_some(&*self.of)
+    }
+
     /// All values that it may have.
     ///
     /// # Errors

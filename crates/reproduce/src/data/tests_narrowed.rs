@@ -98,6 +98,31 @@ fn an_axis_has_the_values_that_outcomes_choose_in_their_order() {
 }
 
 #[test]
+fn an_axis_that_comes_after_nothing_is_chosen_at_once() {
+    let grid = GRID_TEXT.replace("after = [\"all\"]", "after = []").replace(
+        "when = 'pages[one = one, policy = \"stock\"].mean > pages[one = \"64\", policy = \"stock\"].mean'",
+        "when = 'one.kib > 64'",
+    );
+    let grid = grid.replace("after = [\"larger\", \"all\"]", "after = [\"all\"]");
+    let paper = paper_of(&grid, ROWS_TEXT, None).expect("a paper");
+    // So only those are written down, which are all where outcomes choose.
+    let of = |paper| {
+        let source = Source::Folder(Box::new(paper));
+        let written = experiments(&source, &options(false), hooks(None), "X-1");
+        let names = written
+            .expect("experiments")
+            .into_iter()
+            .map(|one| one.name);
+        names
+            .filter(|name| name.starts_with("again"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(paper), ["again 512", "again 256"]);
+    let paper = paper_of(GRID_TEXT, ROWS_TEXT, None).expect("a paper");
+    assert_eq!(of(paper).len(), 4);
+}
+
+#[test]
 fn an_axis_that_is_wrong_is_refused() {
     for (old, new, part) in [
         (
@@ -117,6 +142,11 @@ fn an_axis_that_is_wrong_is_refused() {
         ),
         ("by = \"-one.kib\"", "by = \"one\"", "axis.larger: "),
         ("take = 2", "take = \"2\"", "axis.larger: "),
+        (
+            "of = \"one\"\nafter = [\"larger\", \"all\"]",
+            "of = \"larger\"\nafter = []",
+            "axis.largest.after = []: allowed: [\"larger\"]",
+        ),
         (
             "by = \"-one.kib\"",
             "order = \"one\"",
