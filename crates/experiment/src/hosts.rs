@@ -17,7 +17,7 @@ words! {
 /// Keys that a file gives and that are another host's.
 pub(crate) fn not_of(host: HostName, file: &DeTable<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    each_key(file, &mut |_, (at, _), schema| {
+    each_key(file, &mut |(at, _), schema| {
         let other = schema["x-hosts"].as_str();
         let Some(other) = other.filter(|other| *other != host.word()) else {
             return true;

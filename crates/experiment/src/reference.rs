@@ -1,6 +1,6 @@
 //! The tables of all keys, printed from the types.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::LazyLock};
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub struct KeyTable {
 /// The schema of a file (JSON Schema, draft 2020-12), for editors that complete and check TOML by one.
 /// The extension `x-hosts` names the only host that reads a key, where not all do.
 pub fn file_schema() -> Value {
-    Schemas::new().root
+    SCHEMAS.root.clone()
 }
 
 /// The keys of all tables: what each may be, its default and its meaning, and the meaning of
@@ -28,6 +28,9 @@ pub fn reference() -> String {
     tables.collect::<Vec<_>>().join("\n")
 }
 
+/// Those of the types. Making them takes longer than reading a file.
+pub(crate) static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::new);
+
 /// The schema of a file, and those that it refers to.
 pub(crate) struct Schemas {
     /// The file's own.
@@ -36,8 +39,7 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
-    /// From the types.
-    pub fn new() -> Self {
+    fn new() -> Self {
         let settings = SchemaSettings::draft2020_12();
         let root = settings
             .into_generator()
@@ -48,12 +50,12 @@ impl Schemas {
     }
 
     /// The schema that a value refers to, without "or nothing".
-    pub fn resolved(&self, value: &Value) -> Value {
+    pub fn resolved<'s>(&'s self, value: &'s Value) -> &'s Value {
         let either = value["anyOf"].as_array().and_then(|either| either.first());
         let inner = either.unwrap_or(value);
         let target = inner["$ref"].as_str().and_then(|r| r.rsplit('/').next());
         let target = target.and_then(|name| self.definitions.get(name));
-        target.unwrap_or(inner).clone()
+        target.unwrap_or(inner)
     }
 }
 
@@ -64,14 +66,13 @@ pub(crate) fn keys_of(schema: &Value) -> Option<&Map<String, Value>> {
 
 /// The keys of each table, the file's own first.
 pub fn tables() -> Vec<KeyTable> {
-    let schemas = Schemas::new();
     let mut tables = Vec::new();
-    add(&mut tables, ("", "The file"), &schemas.root, &schemas);
+    add(&mut tables, ("", "The file"), &SCHEMAS.root);
     tables
 }
 
 /// Adds a table and those inside it.
-fn add(tables: &mut Vec<KeyTable>, (name, title): (&str, &str), schema: &Value, schemas: &Schemas) {
+fn add(tables: &mut Vec<KeyTable>, (name, title): (&str, &str), schema: &Value) {
     let Some(keys) = keys_of(schema) else {
         return;
     };
@@ -81,12 +82,12 @@ fn add(tables: &mut Vec<KeyTable>, (name, title): (&str, &str), schema: &Value, 
     let mut words = String::new();
     let mut inner = Vec::new();
     for (key, value) in keys {
-        let of = schemas.resolved(value);
+        let of = SCHEMAS.resolved(value);
         let is_list = value["type"] == "array";
         let item = if is_list {
-            schemas.resolved(&value["items"])
+            SCHEMAS.resolved(&value["items"])
         } else {
-            of.clone()
+            of
         };
         if item["properties"].is_object() {
             inner.push((path(name, key), is_list, item));
@@ -95,13 +96,13 @@ fn add(tables: &mut Vec<KeyTable>, (name, title): (&str, &str), schema: &Value, 
         let host = value["x-hosts"].as_str();
         let host = host.map_or(String::new(), |host| format!(" Host `{host}` only."));
         let cells = [
-            values(value, &of),
+            values(value, of),
             default(value, is_needed),
             described(value) + &host,
         ];
         let cells = cells.map(|cell| cell.replace('|', "\\|"));
         let _ = writeln!(text, "| `{key}` | {} |", cells.join(" | "));
-        meanings(&mut words, key, &of);
+        meanings(&mut words, key, of);
     }
     text += &words;
     tables.push(KeyTable {
@@ -114,7 +115,7 @@ fn add(tables: &mut Vec<KeyTable>, (name, title): (&str, &str), schema: &Value, 
         } else {
             format!("`[{name}]`")
         };
-        add(tables, (&name, &title), &item, schemas);
+        add(tables, (&name, &title), item);
     }
 }
 

@@ -2,13 +2,18 @@
 
 use toml::de::{DeTable, DeValue};
 
-use crate::{Problem, merge::shown, reference::keys_of, walk::each_key};
+use crate::{
+    Problem,
+    merge::shown,
+    reference::{SCHEMAS, keys_of},
+    walk::each_key,
+};
 
 /// What stands where a file has a table or a list of tables, and is none.
 pub(crate) fn no_tables(file: &DeTable<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    each_key(file, &mut |schemas, (at, value), schema| {
-        let is_table = |schema| keys_of(&schemas.resolved(schema)).is_some();
+    each_key(file, &mut |(at, value), schema| {
+        let is_table = |schema| keys_of(SCHEMAS.resolved(schema)).is_some();
         let allowed = match value.get_ref() {
             DeValue::Table(_) if is_table(schema) => return true,
             _ if is_table(schema) => "a table",
