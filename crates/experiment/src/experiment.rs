@@ -1,18 +1,16 @@
 //! The whole file.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::collections::HashSet;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_untagged::UntaggedEnumVisitor;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Advise, Before, Course, Deal, Files, Frames, Guest, KeyPath, MAX_REFS, Machine, MadeFile,
-    Memory, On, OnLimit, Policy, Problem, Program, Refs, Role, Sweep, SysMon, Tree, WatchedSpeed,
-    Whole,
+    Memory, On, OnLimit, Output, Policy, Problem, Program, Refs, Role, Sweep, SysMon, Tree,
+    WatchedSpeed, Whole,
     guest::{check_files, check_trees},
-    problem::refused_value,
-    value::{Version, described},
+    value::Version,
     words::words,
 };
 
@@ -167,83 +165,6 @@ const fn seed() -> Whole<0, { i64::MAX as u64 }> {
 
 const fn repetitions() -> Whole<1, 1000> {
     Whole::new(3)
-}
-
-/// What is looked at beside times and counts.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Output {
-    /// Samples of the cache's sets over time; 0 = no map.
-    pub set_map: Whole<0, 1000>,
-    /// Cache sizes of the miss curves, up to the ways of the last level; 0 = no curves.
-    pub miss_curve: Whole<0, 1000>,
-    /// Miss-ratio curves of requests: true, or the share of the pages in a sample, up to 0.25, or 1
-    /// for full runs at all sizes. Default: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub miss_ratio: Option<MissRatio>,
-}
-
-/// Miss-ratio curves, and the share of the pages in a sample if it is not by their number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum MissRatio {
-    /// By the number of pages.
-    Auto,
-    /// This share.
-    Rate(f64),
-}
-
-impl MissRatio {
-    /// The share, if it is given.
-    pub const fn rate(self) -> Option<f64> {
-        match self {
-            Self::Auto => None,
-            Self::Rate(rate) => Some(rate),
-        }
-    }
-}
-
-/// What [`MissRatio`] may be.
-const MISS_RATIO: &str = "true, or a share above 0 and up to 0.25, or 1";
-
-impl<'de> Deserialize<'de> for MissRatio {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let rate = |rate: f64| {
-            let is_one = rate > 0.0 && rate <= 0.25 || rate == 1.0;
-            is_one
-                .then_some(Self::Rate(rate))
-                .ok_or_else(|| refused_value(rate, MISS_RATIO))
-        };
-        UntaggedEnumVisitor::new()
-            .expecting(MISS_RATIO)
-            .bool(|is| {
-                is.then_some(Self::Auto)
-                    .ok_or_else(|| refused_value(is, MISS_RATIO))
-            })
-            .f64(rate)
-            .i64(move |n| rate(n as f64))
-            .deserialize(from)
-    }
-}
-
-impl Serialize for MissRatio {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Auto => to.serialize_bool(true),
-            Self::Rate(rate) => to.serialize_f64(*rate),
-        }
-    }
-}
-
-described!(() MissRatio, "number", MISS_RATIO);
-
-impl Default for Output {
-    fn default() -> Self {
-        Self {
-            set_map: Whole::new(60),
-            miss_curve: Whole::new(0),
-            miss_ratio: None,
-        }
-    }
 }
 
 /// A name stands in tables, files and messages, where a line feed would make two lines of one.

@@ -28,6 +28,7 @@ mod hvr;
 mod machine;
 mod merge;
 mod mfc;
+mod output;
 mod path;
 mod points;
 mod policy;
@@ -55,15 +56,14 @@ pub use course::Course;
 pub use deal::Deal;
 pub use document::Document;
 pub use enter::Enter;
-pub use experiment::{
-    Alone, BudgetOf, DEFAULT_BUDGET, Draws, Experiment, MissRatio, Output, Together,
-};
+pub use experiment::{Alone, BudgetOf, DEFAULT_BUDGET, Draws, Experiment, Together};
 pub use files::{Files, LayoutRule, Readahead, Scheduler, SrmOptions, Zone};
 pub use guest::{Guest, MadeFile, Measure, Memory, SCRATCH, Tree, is_command};
 pub use hosts::HostName;
 pub use hvr::Hvr;
 pub use machine::{Clock, Machine};
 pub use mfc::{LeastRead, Mfc};
+pub use output::{MissCurves, MissRatio, Output};
 pub use path::{KeyPath, Part};
 pub use points::Point;
 pub use policy::{FirstCores, Frames, MemoryState, Policy, ReadPlaces};

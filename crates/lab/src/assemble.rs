@@ -1,6 +1,7 @@
 //! From the outcomes of runs to the record of results.
 
-use piebald_hw::{Features, Machine, Options, spec::MachineSpec};
+use piebald_experiment::MissCurves;
+use piebald_hw::{CurvePoint, Features, Machine, Options, spec::MachineSpec};
 use piebald_os_model::sched::SchedConfig;
 use piebald_report::{
     LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult, ProgramResult,
@@ -513,9 +514,20 @@ impl Results<'_> {
     }
 
     fn curve(&self, program: usize) -> Option<MissCurve> {
-        if self.scenario.miss_curve == 0 {
-            return None;
-        }
+        let points = match self.scenario.miss_curve {
+            MissCurves::Timed(0) => return None,
+            MissCurves::Timed(_) => self.timed_curve(program)?,
+            MissCurves::Counted => self.counted_curve(program)?,
+        };
+        Some(MissCurve {
+            program: self.scenario.programs[program].name.clone(),
+            cache: self.scenario.machine.last_level().name.clone(),
+            points,
+        })
+    }
+
+    /// From runs with some of the ways of the last level.
+    fn timed_curve(&self, program: usize) -> Option<Vec<(u64, f64)>> {
         let cache = self.scenario.machine.last_level();
         let deepest = self.deepest();
         let misses = |phase: Phase| {
@@ -528,11 +540,26 @@ impl Results<'_> {
             points.push((size, misses(Phase::Curve(program, ways))?));
         }
         points.push((cache.size.0, misses(Phase::Alone(program))?));
-        Some(MissCurve {
-            program: self.scenario.programs[program].name.clone(),
-            cache: cache.name.clone(),
-            points,
-        })
+        Some(points)
+    }
+
+    /// From what the run alone under the first policy counted for parts of the last level.
+    fn counted_curve(&self, program: usize) -> Option<Vec<(u64, f64)>> {
+        let job = Job {
+            policy: 0,
+            repetition: 0,
+            phase: Phase::Alone(program),
+            focus: None,
+        };
+        let tally = self.measured(program, job)?;
+        let curve = self.outcome(job)?.programs.first()?.miss_curve.as_ref()?;
+        let size = self.scenario.machine.last_level().size.0;
+        let parts = curve.points.len() as u64;
+        let point = |point: &CurvePoint| {
+            let misses = tally.per_kilo(point.misses as f64);
+            (size * u64::from(point.colors) / parts, misses)
+        };
+        Some(curve.points.iter().map(point).collect())
     }
 
     /// Names of the data path's levels.

@@ -1,15 +1,15 @@
-//! What a study runs for policies that divide the last level by misses (UVP).
+//! Misses of programs alone with 1, 2 .. all parts of the last level: for curves, and for policies that
+//! divide it by them (UVP).
 //!
-//! Each program runs alone under the first policy, at the place where it is met, and its misses with
-//! 1, 2 .. all parts of the last level are counted in that one run. The parts are dealt out once, before
-//! programs meet.
+//! Each program runs alone under the first policy, at the place where it is met, and its misses are counted in
+//! that one run. A policy that divides deals the parts out once, before programs meet.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use piebald_experiment::Frames;
+use piebald_experiment::{Frames, MissCurves};
 use piebald_policy::hvr::utility::UtilityError;
 use piebald_sim::{CurveRequest, Outcome};
 use piebald_units::ColorSet;
@@ -79,16 +79,28 @@ pub(crate) fn jobs_of(scenario: &Scenario, policy: usize, repetition: u32) -> Ve
     jobs
 }
 
-/// What is counted in a run for policies that divide.
-pub(crate) fn request(scenario: &Scenario, job: &Job) -> Option<CurveRequest> {
-    let policy = match job.phase {
-        Phase::Misses(_) => job.policy,
-        Phase::Alone(_) if job.policy == 0 && job.focus.is_none() && meets(scenario) => {
-            dividing(scenario).next()?
+/// The parts for which misses are counted in runs alone under the first policy: those of the first that divides, if
+/// there is one; for curves alone those that the first policy's colors tell apart. None if nothing needs them.
+pub(crate) fn counted_for(scenario: &Scenario) -> Option<Utility> {
+    let is_asked = scenario.miss_curve == MissCurves::Counted;
+    match dividing(scenario).next() {
+        Some(first) if is_asked || meets(scenario) => of_policy(scenario, first),
+        None if is_asked => {
+            let map = map_of(&scenario.machine, scenario.policies.first()?);
+            map.ok().map(Utility::of)
         }
-        _ => return None,
+        _ => None,
+    }
+}
+
+/// What is counted in a run.
+pub(crate) fn request(scenario: &Scenario, job: &Job) -> Option<CurveRequest> {
+    let utility = match job.phase {
+        Phase::Misses(_) => of_policy(scenario, job.policy),
+        Phase::Alone(_) if job.policy == 0 && job.focus.is_none() => counted_for(scenario),
+        _ => None,
     };
-    of_policy(scenario, policy).map(|utility| utility.request(&scenario.machine))
+    utility.map(|utility| utility.request(&scenario.machine))
 }
 
 /// Runs in which misses are counted, each made once however many mixes need it.

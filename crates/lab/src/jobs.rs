@@ -1,6 +1,6 @@
 //! The runs that a study consists of.
 
-use piebald_experiment::{Alone, Together};
+use piebald_experiment::{Alone, MissCurves, Together};
 use piebald_hw::{Machine, Options, spec::MachineSpec};
 use piebald_report::Role;
 use piebald_sim::Course;
@@ -237,8 +237,11 @@ pub(crate) fn planned_refs(scenario: &Scenario, job: &Job, inputs: &[Prepared]) 
 /// Ways of the last level at which a curve is measured, all but the full cache.
 pub(crate) fn curve_ways(scenario: &Scenario) -> Vec<u16> {
     let ways = scenario.machine.last_level().ways;
-    // Never above the ways: the scenario was refused.
-    let points = scenario.miss_curve as u16;
+    let points = match scenario.miss_curve {
+        // Never above the ways: the scenario was refused.
+        MissCurves::Timed(points) => points as u16,
+        MissCurves::Counted => 0,
+    };
     let mut chosen: Vec<u16> = (1..points).map(|k| (ways * k / points).max(1)).collect();
     chosen.dedup();
     // A tree of pseudo-LRU bits, for one, has powers of two only.
@@ -248,6 +251,24 @@ pub(crate) fn curve_ways(scenario: &Scenario) -> Vec<u16> {
         Machine::new(&machine, &Options::default()).is_ok()
     });
     chosen
+}
+
+/// Sizes in bytes of the last level at which a study's miss curves have points, rising; none without curves.
+pub fn curve_sizes(scenario: &Scenario) -> Vec<u64> {
+    let cache = scenario.machine.last_level();
+    let part = |n: u32, of: u32| cache.size.0 * u64::from(n) / u64::from(of);
+    match scenario.miss_curve {
+        MissCurves::Timed(0) => Vec::new(),
+        MissCurves::Timed(_) => {
+            let ways = curve_ways(scenario).into_iter();
+            let sizes = ways.map(|ways| part(ways.into(), cache.ways.into()));
+            sizes.chain([cache.size.0]).collect()
+        }
+        MissCurves::Counted => {
+            let parts = divided::counted_for(scenario).map_or(0, |utility| utility.parts());
+            (1..=parts).map(|n| part(n, parts)).collect()
+        }
+    }
 }
 
 /// Leaves the last level `ways` ways: the same sets, less capacity.

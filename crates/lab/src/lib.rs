@@ -34,7 +34,7 @@ pub use describe::machine_lines;
 pub use drawn::{Repetition, share_of};
 pub use extra::extra_names;
 pub use foresee::study;
-pub use jobs::runs_of;
+pub use jobs::{curve_sizes, runs_of};
 pub use memory::MOVES;
 pub use parts::Parts;
 pub use prepare::{Prepared, Recorder, opened, prepare};

@@ -1,6 +1,6 @@
 //! Scenario files: what is refused, and with what words.
 
-use piebald_experiment::{Frames, MemoryState, Refs, RegionRequest, Together, Whole};
+use piebald_experiment::{Frames, MemoryState, MissCurves, Refs, RegionRequest, Together, Whole};
 use std::{
     env,
     path::{Path, PathBuf},
@@ -84,7 +84,7 @@ fn every_key_is_read() {
     assert_eq!(s.machine.name, "w3540");
     assert_eq!(s.machine.memory.size.0, 3 << 30);
     assert_eq!(s.features.on(), ["window", "tlb", "prefetch"]);
-    assert_eq!((s.set_map, s.miss_curve), (10, 4));
+    assert_eq!((s.set_map, s.miss_curve), (10, MissCurves::Timed(4)));
     let names: Vec<&str> = s.programs.iter().map(|p| p.name.as_str()).collect();
     assert_eq!(names, ["sort", "scan", "gcc", "true"]);
     let roles = s.programs.iter().filter(|p| p.role == Role::Target).count();
@@ -284,7 +284,12 @@ fn values_out_of_range_say_what_is_allowed() {
     refused(
         "miss_curve = 4",
         "miss_curve = 5000",
-        &["output.miss_curve = 5000", "0 to 1000"],
+        &["output.miss_curve = 5000", "0 to 1000, or true"],
+    );
+    refused(
+        "miss_curve = 4",
+        "miss_curve = false",
+        &["output.miss_curve = false", "0 to 1000, or true"],
     );
     refused(
         "= []",

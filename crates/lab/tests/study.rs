@@ -238,6 +238,37 @@ fn larger_caches_miss_less() {
     );
 }
 
+/// One run counts what each share of the last level would miss, whole colors, and is no other run for that.
+#[test]
+fn curves_are_counted_in_the_run_alone() {
+    let head = "repetitions = 1\nbudget_refs = \"40k\"\nwarmup_refs = \"150k\"\n";
+    let with = |curve: &str| {
+        let output = format!("[output]\nset_map = 0\nmiss_curve = {curve}\n");
+        run(&scenario(head, &format!("{output}{CHASE}{SCAN}")))
+    };
+    let (plain, counted) = (with("0"), with("true"));
+    // Rates of nothing are no numbers, which equal none.
+    let same = |study: &Study| format!("{:?}", study.policies);
+    assert!(same(&plain) == same(&counted), "it is another run");
+    assert!(plain.curves.is_empty());
+    let names: Vec<&str> = counted.curves.iter().map(|c| c.program.as_str()).collect();
+    assert_eq!(names, ["chase", "scan"]);
+    for curve in &counted.curves {
+        let parts = curve.points.len() as u64;
+        let sizes: Vec<u64> = curve.points.iter().map(|p| p.0).collect();
+        let equal: Vec<u64> = (1..=parts).map(|part| (8 << 20) * part / parts).collect();
+        assert!(parts.is_power_of_two() && parts >= 16, "{parts}");
+        assert_eq!((curve.cache.as_str(), sizes), ("L3", equal));
+    }
+    let chase = &counted.curves[0].points;
+    // All of it is what the run itself had, but for the sample of sets.
+    let (least, whole) = (chase[0].1, chase[chase.len() - 1].1);
+    let mpki = &counted.policies[0].programs[0].alone.mpki;
+    let own = mpki.last().expect("a level").mpki.values[0];
+    let is_near = (whole - own).abs() < 0.02 * least;
+    assert!(own < 0.02 * least && is_near, "{least} {whole} {own}");
+}
+
 #[test]
 fn a_stop_keeps_whole_repetitions_and_marks_the_study() {
     let head = "repetitions = 12\nbudget_refs = \"40k\"\nwarmup_refs = \"10k\"\n";

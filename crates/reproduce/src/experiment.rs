@@ -10,11 +10,10 @@ use std::{
 
 use piebald_lab::{Hooks as StudyHooks, StudyError, prepare, scenario::Scenario, study};
 use piebald_report::{LevelMpki, Sample, Study};
-use piebald_sim::{Case, Model, NOT_KEPT, Outcome, Watch, mix};
+use piebald_sim::{Model, NOT_KEPT};
 
 use crate::{Hooks, Written};
 
-pub(crate) use piebald_lab::share_of;
 pub(crate) use piebald_sim::draw;
 
 /// Aged memories that are kept for the next study: one for each repetition and kind of frames of a few
@@ -134,30 +133,6 @@ pub(crate) fn unless_stopped(stop: Option<&AtomicBool>) -> Result<(), String> {
         return Err("interrupted".to_owned());
     }
     Ok(())
-}
-
-/// What a case comes to.
-///
-/// # Errors
-/// Why there is no outcome, in words.
-pub(crate) fn outcome(
-    model: &Model,
-    case: &Case,
-    (stop, refs): (Option<&AtomicBool>, &AtomicU64),
-) -> Result<Outcome, String> {
-    unless_stopped(stop)?;
-    let watch = Watch {
-        stop,
-        progress: None,
-    };
-    let outcome = model.run(case, watch).map_err(|e| e.to_string())?;
-    refs.fetch_add(outcome.refs, Ordering::Relaxed);
-    Ok(outcome)
-}
-
-/// The seed of a run's machine.
-pub(crate) fn machine_seed(seed: u64) -> u64 {
-    mix(&[seed, 1])
 }
 
 /// Share of a level's accesses that miss, in percent.

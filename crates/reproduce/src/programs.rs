@@ -1,7 +1,11 @@
 //! Stand-ins: the list, and what has to be recorded of each.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+};
 
+use piebald_trace::recording::{FileHeader, Recording};
 use piebald_units::Count;
 use serde::{Deserialize, Deserializer, de};
 
@@ -120,7 +124,46 @@ pub fn stand_ins(text: &str) -> Result<Vec<StandIn>, ProgramsError> {
     Ok(programs)
 }
 
+/// Share of its references that a recording of several threads may lack: what a thread had not handed over
+/// when the recorder ended the program; and by which one may exceed its limit: the rest of a block.
+const LOST_PERCENT: u64 = 10;
+const OVER_PERCENT: u64 = 1;
+
 impl StandIn {
+    /// Whether a recording that was made by hand is this program's, and whole, as far as the list says what it is.
+    ///
+    /// # Errors
+    /// It cannot be read, is incomplete, or of another command or length.
+    pub(crate) fn check(&self, path: &Path) -> Result<(), String> {
+        let recording = Recording::open(path).map_err(|e| e.to_string());
+        let checked = recording.and_then(|recording| self.is_its(recording.header()));
+        checked.map_err(|says| format!("{}: {says}", path.display()))
+    }
+
+    fn is_its(&self, header: &FileHeader) -> Result<(), String> {
+        if !header.complete {
+            return Err("it is incomplete".to_owned());
+        }
+        if self.command.is_empty() {
+            return Ok(());
+        }
+        if header.argv != self.command {
+            return Err(format!(
+                "records {:?}; allowed: {:?}",
+                header.argv, self.command
+            ));
+        }
+        let least = self.limit - self.limit * LOST_PERCENT / 100;
+        let most = self.limit + self.limit * OVER_PERCENT / 100;
+        let refs = header.counts.references;
+        if !(least..=most).contains(&refs) {
+            return Err(format!(
+                "it has {refs} references; allowed: {least} to {most}"
+            ));
+        }
+        Ok(())
+    }
+
     /// One for each value of its words.
     fn each(&self) -> Vec<Self> {
         let mut all = vec![Self {
@@ -152,6 +195,8 @@ impl StandIn {
 
 #[cfg(test)]
 mod tests {
+    use piebald_workload::{Builtin, Library};
+
     use super::*;
     use crate::System;
 
@@ -166,6 +211,43 @@ mod tests {
                 assert!(p.limit > 0, "{}", p.name);
             }
         }
+    }
+
+    #[test]
+    fn a_recording_of_another_command_or_length_is_refused() {
+        let builtin = Builtin::parse("gups:1MiB").unwrap_or_else(|e| panic!("{e}"));
+        let made = Library::new().recording(&builtin, 1, 1000);
+        let header = made.unwrap_or_else(|e| panic!("{e}")).header().clone();
+        let (argv, refs) = (header.argv.clone(), header.counts.references);
+        let program = |command: &[String], limit: u64| {
+            let entry = "[[program]]\nname = \"a\"\nstands_for = \"b\"\nclass = \"R\"\n\
+                         recording = \"p.pbr\"\nlimit = \"1\"\nwhy = \"because\"\n";
+            let list = stand_ins(entry).unwrap_or_else(|e| panic!("{e}"));
+            StandIn {
+                command: command.to_vec(),
+                limit,
+                ..list[0].clone()
+            }
+        };
+        let check = |command: &[String], limit| program(command, limit).is_its(&header);
+        assert_eq!(check(&argv, refs), Ok(()));
+        assert_eq!(check(&argv, refs + refs / 20), Ok(()));
+        // Nothing is known of how it was made.
+        assert_eq!(check(&[], 1), Ok(()));
+        for limit in [refs - refs / 20, 2 * refs] {
+            let error = check(&argv, limit).expect_err("another length");
+            assert!(error.contains("references; allowed"), "{error}");
+        }
+        let error = check(&["other".to_owned()], refs).expect_err("another command");
+        assert!(error.contains("other"), "{error}");
+        let broken = FileHeader {
+            complete: false,
+            ..header.clone()
+        };
+        let error = program(&argv, refs).is_its(&broken).expect_err("a part");
+        assert!(error.contains("incomplete"), "{error}");
+        let error = program(&argv, refs).check(Path::new("/nowhere/p.pbr"));
+        assert!(error.is_err_and(|says| says.contains("/nowhere/p.pbr")));
     }
 
     #[test]

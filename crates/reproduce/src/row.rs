@@ -36,6 +36,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    #[cfg(test)]
     pub(crate) fn new(id: &str, title: &str, kind: TargetKind) -> Self {
         Self::of(blank(id, title, kind))
     }
@@ -95,10 +96,11 @@ impl Row {
     }
 
     /// A number that is shown and not judged.
+    #[cfg(test)]
     pub(crate) fn show(&mut self, name: &str, found: &Found, unit: &str) {
         match found {
             Ok(sample) => {
-                let value = shown(name, sample, unit);
+                let value = sampled(name, Published::Nothing, sample, unit);
                 self.target.values.push(value);
             }
             Err(why) => self.lacks(why),
@@ -223,11 +225,6 @@ impl Row {
     }
 }
 
-/// A number of which the paper has none.
-pub(crate) fn shown(name: &str, sample: &Sample, unit: &str) -> Value {
-    sampled(name, Published::Nothing, sample, unit)
-}
-
 /// A number over the repetitions.
 pub(crate) fn sampled(name: &str, paper: Published, sample: &Sample, unit: &str) -> Value {
     Value {
@@ -237,12 +234,6 @@ pub(crate) fn sampled(name: &str, paper: Published, sample: &Sample, unit: &str)
         ci95: sample.interval().map(|(low, high)| [low, high]),
         unit: unit.to_owned(),
     }
-}
-
-/// `b / a - 1` in percent, repetition by repetition.
-pub(crate) fn change(a: &Sample, b: &Sample) -> Found {
-    let change = a.slowdown(b).ok_or("repetitions are missing")?;
-    Ok(change.scaled(100.0))
 }
 
 /// The mean over cases, repetition by repetition.

@@ -1,6 +1,6 @@
 //! One program: its curve, its times, and the smallest share within the limit.
 
-use piebald_experiment::{Alone, Goal, PolicyColors};
+use piebald_experiment::{Alone, Goal, MissCurves, PolicyColors};
 use piebald_hw::MissCurve;
 use piebald_os_model::kernel::{KernelError, OnLimit};
 use piebald_policy::hvr::{Borders, Class, Timed};
@@ -196,7 +196,7 @@ impl Runs<'_> {
             policies: vec![policy],
             alone: Alone::All,
             set_map: 0,
-            miss_curve: 0,
+            miss_curve: MissCurves::Timed(0),
             ..question.scenario.clone()
         };
         for program in &mut scenario.programs {

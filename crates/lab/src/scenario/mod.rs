@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use piebald_experiment::{
     Advise, Alone, BudgetOf, Deal, Document, Draws, Enter, Experiment, Frames, HostName, KeyPath,
-    MadeFile, MemorySize, MemoryState, PolicyColors, Problem, Refused, RegionRequest, Share,
-    SysMon, Text, Together,
+    MadeFile, MemorySize, MemoryState, MissCurves, PolicyColors, Problem, Refused, RegionRequest,
+    Share, SysMon, Text, Together,
 };
 use piebald_hw::{Features, spec::MachineSpec};
 use piebald_os_model::{
@@ -66,8 +66,8 @@ pub struct Scenario {
     pub disabled_controllers: Vec<u16>,
     /// Samples of the set map; 0 = no map.
     pub set_map: u32,
-    /// Cache sizes of the miss curves; 0 = no curves.
-    pub miss_curve: u32,
+    /// Misses of each program against the size of the last level.
+    pub miss_curve: MissCurves,
     /// What SysMon sees of each program alone; `None` = nothing is watched so.
     pub sysmon: Option<SysMon>,
     /// Which programs run together.
@@ -385,7 +385,7 @@ impl Scenario {
             features,
             disabled_controllers: experiment.machine.controllers_off(),
             set_map: experiment.output.set_map.get_u32(),
-            miss_curve: experiment.output.miss_curve.get_u32(),
+            miss_curve: experiment.output.miss_curve,
             sysmon: experiment.sysmon,
             together: experiment.together,
             alone: experiment.alone,
@@ -429,10 +429,10 @@ fn memory(experiment: &Experiment, machine: &MachineSpec) -> Result<Option<Bytes
 
 /// A curve has a point for each number of ways at most: more would be the same points again.
 fn curve_problem(experiment: &Experiment, machine: &MachineSpec) -> Option<Problem> {
-    let (points, ways) = (
-        experiment.output.miss_curve.get_u32(),
-        machine.last_level().ways,
-    );
+    let MissCurves::Timed(points) = experiment.output.miss_curve else {
+        return None;
+    };
+    let ways = machine.last_level().ways;
     (points > u32::from(ways)).then(|| {
         let path = KeyPath::of("output").key("miss_curve");
         let allowed = format!("0 to {ways}, the ways of the last level");

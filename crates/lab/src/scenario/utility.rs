@@ -1,6 +1,9 @@
-//! What stands against policies that divide the last level by misses (`frames = "uvp"`).
+//! What stands against counting the misses of programs alone: for policies that divide the last level by them
+//! (`frames = "uvp"`), and for curves.
 
-use piebald_experiment::{Experiment, Frames, KeyPath, Problem, Together, Words};
+use piebald_experiment::{
+    Alone, Experiment, Frames, KeyPath, MissCurves, Problem, Together, Words,
+};
 use piebald_hw::{Machine, Options, spec::MachineSpec};
 use piebald_report::Role;
 use piebald_units::CoreId;
@@ -17,6 +20,14 @@ pub(super) fn check(
 ) {
     let dividing = policies.iter().enumerate();
     let mut dividing = dividing.filter(|(_, p)| p.frames == Frames::Uvp).peekable();
+    if experiment.output.miss_curve == MissCurves::Counted {
+        let first = policies.first().filter(|_| dividing.peek().is_none());
+        let problem = of_curves(experiment, machine, (programs, first));
+        problems.extend(problem.map(|says| {
+            let path = KeyPath::of("output").key("miss_curve");
+            Problem::at(path, format!("true: {says}"))
+        }));
+    }
     if dividing.peek().is_none() {
         return;
     }
@@ -34,6 +45,35 @@ pub(super) fn check(
         problems.extend(of_program(program, &KeyPath::of("program").item(i)));
     }
     problems.extend(far_apart(machine, programs));
+}
+
+/// What stands against curves of what runs alone count; by the colors of this policy, if none divides.
+fn of_curves(
+    experiment: &Experiment,
+    machine: &MachineSpec,
+    (programs, policy): (&[ProgramEntry], Option<&Policy>),
+) -> Option<String> {
+    if experiment.alone == Alone::None {
+        return Some("is counted alone; allowed: alone = \"all\" or \"targets\"".to_owned());
+    }
+    if let Some(program) = programs.iter().find(|p| p.regions.is_some()) {
+        let name = &program.name;
+        return Some(format!(
+            "is counted in one run, and regions stand for {name}; allowed: a number of sizes"
+        ));
+    }
+    let utility = match map_of(machine, policy?) {
+        Ok(map) => Utility::of(map),
+        Err(why) => return Some(format!("{why}; allowed: a number of sizes")),
+    };
+    if utility.parts() == 1 {
+        let cache = &machine.last_level().name;
+        return Some(format!(
+            "the colors of the first policy tell no parts of {cache} apart; allowed: a number of sizes"
+        ));
+    }
+    let why = utility.check(machine).err()?;
+    Some(format!("{why}; allowed: a number of sizes"))
 }
 
 /// The most programs that run together.

@@ -316,7 +316,7 @@ fn curves(study: &Study) -> Result<Option<Section>, ReportError> {
             svg,
         }));
     }
-    let text = "Each program alone, with only this cache's size changed.";
+    let text = "Each program alone, with less of this cache.";
     Ok(Some(section(
         "Misses against cache size",
         text,

@@ -74,7 +74,7 @@ pub(super) fn axes(
     // Until outcomes choose, such an axis may have all.
     let all = narrowed::all(root)?;
     for (name, _) in narrowed {
-        let values = all.get(&name).map(|one| one.of(&axes).cloned());
+        let values = all.get(&name).map(|one| one.of(&axes));
         let values = values
             .transpose()
             .map_err(|says| format!("axis.{name}.{says}"))?;
@@ -133,7 +133,8 @@ fn list(items: &[Toml], place: &str) -> Result<Value, String> {
 /// Key of an axis's value: what is laid over the experiment there.
 pub(super) const OVER: &str = "over";
 
-fn scalar(value: &Toml, place: &str) -> Result<Value, String> {
+/// A single value.
+pub(super) fn scalar(value: &Toml, place: &str) -> Result<Value, String> {
     match value {
         Toml::String(text) => Ok(Value::Text(text.clone())),
         Toml::Integer(n) => Ok(Value::Number(*n as f64)),

@@ -8,6 +8,7 @@ use piebald_report::{
 };
 
 use super::{
+    curves::{self, MPKI_WITH},
     eval::{Cells, EXPERIMENT, Fault, INTERVAL, Value, Valued},
     grid::{PROGRAM, Point},
     hosts::Hosted,
@@ -149,7 +150,7 @@ fn wrong<T>(says: String) -> Option<Valued<T>> {
 }
 
 /// The name that is chosen, or the only one.
-fn only_or<'n>(
+pub(super) fn only_or<'n>(
     what: &str,
     chosen: Option<String>,
     mut names: impl Iterator<Item = &'n str> + Clone,
@@ -177,7 +178,8 @@ fn is_known(what: &str, of: Option<&str>) -> bool {
             of_study || replays::PLAIN.contains(&what) || replays::COUNTED.contains(&what)
         }
         Some(_) => {
-            let of_study = NAMED.iter().any(|(name, _)| *name == what) || what == SYSMON;
+            let of_study = NAMED.iter().any(|(name, _)| *name == what);
+            let of_study = of_study || [SYSMON, MPKI_WITH].contains(&what);
             of_study || replays::NAMED.contains(&what)
         }
     }
@@ -250,7 +252,10 @@ fn counted_in(
         Came::Study(study) if [SYSMON, SYSMON_CLASS].contains(&what) => {
             seen_by_sysmon(study, of, chosen)
         }
-        Came::Study(study) => counted_in_study(study, what, of, chosen),
+        Came::Study(study) => match of.filter(|_| what == MPKI_WITH) {
+            Some(share) => curves::counted(study, share, chosen),
+            None => counted_in_study(study, what, of, chosen),
+        },
         Came::Replays { policies, replays } => {
             let at = policy_at(policies, chosen)?;
             replays::counted(replays, at, what, of)
@@ -479,7 +484,7 @@ fn check_replayed(
 fn made(what: &str) -> Value {
     match what {
         "counts" => Value::Is(true),
-        SYSMON => Value::Number(1.5),
+        SYSMON | MPKI_WITH => Value::Number(1.5),
         SYSMON_CLASS => Value::Text("ccf".to_owned()),
         _ => Value::Sample(Sample::new(vec![1.0, 1.5, 1.25])),
     }
@@ -512,7 +517,7 @@ fn check(
         .chain(&replays::COUNTED);
     let of_studies = PLAIN.map(|(name, _)| name).into_iter();
     let of_studies = of_studies.chain(NAMED.map(|(name, _)| name));
-    let of_studies = of_studies.chain([SYSMON, SYSMON_CLASS]);
+    let of_studies = of_studies.chain([SYSMON, SYSMON_CLASS, MPKI_WITH]);
     if of_replays.any(|name| *name == what) && !of_studies.clone().any(|name| name == what) {
         let allowed = of_studies.collect::<Vec<_>>().join(", ");
         return Err(Fault::Wrong(format!(
@@ -527,6 +532,9 @@ fn check(
         }
         let names = study.programs();
         return only_or(PROGRAM, chosen(PROGRAM), names.iter().map(|name| &**name)).map(|_| ());
+    }
+    if let Some(share) = of.filter(|_| what == MPKI_WITH) {
+        return curves::check(study, share, chosen);
     }
     let names = study.policies();
     let policy = only_or("policy", chosen("policy"), names.into_iter())?;

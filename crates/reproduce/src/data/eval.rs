@@ -23,6 +23,8 @@ pub(crate) enum Value {
     Item(Arc<BTreeMap<String, Self>>),
     /// Values of which an axis's value has several.
     List(Arc<Vec<Self>>),
+    /// What outcomes should have given, and why they did not.
+    Unknown(Arc<str>),
 }
 
 /// Why a formula has no value.
@@ -153,6 +155,7 @@ impl Value {
             Self::Sample(_) => "a sample",
             Self::Item(_) => "a value of an axis",
             Self::List(_) => "a list",
+            Self::Unknown(_) => "unknown",
         }
     }
 
@@ -182,6 +185,7 @@ impl Value {
             Self::List(_) => {
                 wrong("a list: allowed: what goes through it, such as count(mix.member: 1)")
             }
+            Self::Unknown(why) => Err(Fault::Missing(why.to_string())),
         }
     }
 }
@@ -601,13 +605,15 @@ fn part_of(value: &Value, part: &str) -> Valued<Value> {
             let end = end.ok_or_else(|| Fault::Missing(NO_INTERVAL.to_owned()))?;
             Ok(Value::Number(end))
         }
-        Value::Item(columns) => columns.get(part).cloned().ok_or_else(|| {
-            let names: Vec<&str> = columns.keys().map(String::as_str).collect();
-            Fault::Wrong(format!(
-                ".{part} of a value of an axis: allowed: {}",
-                names.join(", ")
-            ))
-        }),
+        Value::Item(columns) => match columns.get(part) {
+            Some(Value::Unknown(why)) => Err(Fault::Missing(why.to_string())),
+            Some(value) => Ok(value.clone()),
+            None => {
+                let names: Vec<&str> = columns.keys().map(String::as_str).collect();
+                let names = names.join(", ");
+                wrong(format!(".{part} of a value of an axis: allowed: {names}"))
+            }
+        },
         other => wrong(format!(".{part}: {} has no parts", other.sort())),
     }
 }

@@ -1,7 +1,7 @@
 //! `grid.toml`: the experiments of a paper, as tables of the one language, and their axes.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{self, Path},
 };
 
@@ -28,6 +28,8 @@ pub(super) const HOST: &str = "host";
 /// The key of an experiment that says where its made files are for programs that are recorded, below the
 /// folder of the inputs.
 const DATA: &str = "data";
+/// The key of an experiment whose formulas ask for columns that outcomes give.
+const AFTER: &str = "after";
 /// The key of an experiment that is another one's, but for some keys.
 const LIKE: &str = "like";
 /// The axis of the programs that stand in for others.
@@ -35,13 +37,17 @@ pub(super) const PROGRAM: &str = "program";
 /// Key of an axis's value: the only form that has it.
 const ONLY: &str = "only";
 /// Most runs of an experiment's axes.
-const MOST_POINTS: usize = 1000;
+const MOST_POINTS: usize = 2000;
 
 /// The experiments of a form.
 pub(super) struct Grid {
     pub(super) axes: Axes,
     /// Axes whose values outcomes choose; until they have, such an axis has all.
     pub(super) narrowed: AllNarrowed,
+    /// Those of these that have them.
+    pub(super) settled: BTreeSet<String>,
+    /// Of experiments, such axes beside their own that their formulas ask for columns.
+    pub(super) after: BTreeMap<String, Vec<String>>,
     /// By their names, in the order of names.
     pub(super) experiments: BTreeMap<String, Vec<Point>>,
     /// Measured references of each run and those before, where an experiment says no others.
@@ -182,7 +188,9 @@ impl Grid {
         let mut narrowed = point.at.iter();
         narrowed.all(|(axis, value)| {
             let is_narrowed = self.narrowed.contains_key(axis);
-            !is_narrowed || self.axes.get(axis).is_none_or(|all| all.contains(value))
+            let name = value.text().unwrap_or_default();
+            let has = |all: &Vec<Value>| all.iter().any(|value| value.is_called(&name));
+            !is_narrowed || self.axes.get(axis).is_none_or(has)
         })
     }
 
@@ -223,7 +231,7 @@ impl Grid {
         (root, wanted): (&Table, &dyn Fn(&str) -> bool),
         axes: Axes,
         options: &Options,
-        (known, stand_ins, folder): Given<'_>,
+        given: Given<'_>,
         recording: &Recordings<'_>,
     ) -> Result<Self, String> {
         let default = table(root.get("default").cloned(), "default")?;
@@ -232,34 +240,67 @@ impl Grid {
         let lengths = |key| Ok::<_, String>(refs(&asked, key, "default")?.unwrap_or(0));
         let mut grid = Self {
             narrowed: narrowed::all(root)?,
+            settled: BTreeSet::new(),
+            after: BTreeMap::new(),
             experiments: BTreeMap::new(),
             budget_refs: lengths("budget_refs")?,
             warmup_refs: lengths("warmup_refs")?,
             axes,
         };
-        grid.choose_at_once(known)?;
+        grid.choose_at_once(given.0)?;
         let experiments = table(root.get("experiment").cloned(), "experiment")?;
-        for (name, experiment) in experiments.iter().filter(|(name, _)| wanted(name)) {
-            let place = format!("experiment.{name}");
-            let is_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-            if name.is_empty() || !name.chars().all(is_word) {
-                return Err(format!(
-                    "{place}: allowed: letters, digits, -, _ and . in its name"
-                ));
-            }
-            let merged = like(&experiments, (experiment, &place), &default, 0)?;
-            let mut making = Making {
-                axes: &grid.axes,
-                known,
-                stand_ins,
-                recording,
-                folder,
-                missing: Vec::new(),
-            };
-            let points = making.points(name, merged, (root, options), &place)?;
-            grid.experiments.insert(name.clone(), points);
+        for name in experiments.keys().filter(|name| wanted(name)) {
+            grid.make((root, name), options, given, recording)?;
         }
         Ok(grid)
+    }
+
+    /// Makes an experiment at the values that its axes have.
+    ///
+    /// # Errors
+    /// What is wrong, with its place.
+    pub(super) fn make(
+        &mut self,
+        (root, name): (&Table, &str),
+        options: &Options,
+        (known, stand_ins, folder): Given<'_>,
+        recording: &Recordings<'_>,
+    ) -> Result<(), String> {
+        let empty = Table::new();
+        let tables = |key: &str| root.get(key).and_then(Toml::as_table);
+        let default = tables("default").unwrap_or(&empty);
+        let experiments = tables("experiment").unwrap_or(&empty);
+        let Some(experiment) = experiments.get(name) else {
+            return Ok(());
+        };
+        let place = format!("experiment.{name}");
+        let is_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || !name.chars().all(is_word) {
+            return Err(format!(
+                "{place}: allowed: letters, digits, -, _ and . in its name"
+            ));
+        }
+        let mut merged = like(experiments, (experiment, &place), default, 0)?;
+        let after = words(merged.remove(AFTER), &format!("{place}.{AFTER}"))?;
+        if let Some(unknown) = after.iter().find(|axis| !self.narrowed.contains_key(*axis)) {
+            let names: Vec<&str> = self.narrowed.keys().map(String::as_str).collect();
+            return Err(format!(
+                "{place}.{AFTER}: \"{unknown}\": allowed: axes whose values outcomes choose: {}",
+                names.join(", ")
+            ));
+        }
+        let mut making = Making {
+            axes: &self.axes,
+            known,
+            stand_ins,
+            recording,
+            folder,
+            missing: Vec::new(),
+        };
+        let points = making.points(name, merged, (root, options), &place)?;
+        self.experiments.insert(name.to_owned(), points);
+        self.after.insert(name.to_owned(), after);
+        Ok(())
     }
 }
 

@@ -5,9 +5,10 @@ use std::fs;
 use piebald_experiment::{Document, HostName, Words};
 
 use super::{
-    AllRan, DataPaper, GRID, Made,
+    DataPaper, GRID,
     cells::Ran,
     grid::{self, Grid, Point},
+    made::{AllRan, Made},
     replays::{Came, Planned},
     run::study,
 };
@@ -117,7 +118,12 @@ impl DataPaper {
                 .any(|other| other == name);
             let points = made.grid.experiments.get(name);
             let is_theirs = |points: &Vec<Point>| {
-                points.iter().any(Point::in_guest) && !is_narrowed(made, points)
+                let is_later = made
+                    .grid
+                    .after
+                    .get(name)
+                    .is_some_and(|after| !after.is_empty());
+                points.iter().any(Point::in_guest) && !is_narrowed(made, points) && !is_later
             };
             !decides && points.is_some_and(is_theirs)
         };

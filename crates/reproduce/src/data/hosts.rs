@@ -9,7 +9,7 @@ use std::{
 use piebald_experiment::{Document, HostName, Refused, Words};
 use piebald_guest::{BootError, Hooks as BootHooks, Scenario as Guest, Tools};
 use piebald_hw::spec::MachineSpec;
-use piebald_lab::{colors::cache_parts, runs_of, scenario::Scenario};
+use piebald_lab::{colors::cache_parts, curve_sizes, runs_of, scenario::Scenario};
 use piebald_report::Study;
 use piebald_sim::NOT_KEPT;
 
@@ -51,6 +51,8 @@ pub(super) trait Hosted: Send + Sync {
     fn course(&self) -> Option<CourseOf>;
     /// Does SysMon watch its programs?
     fn watches(&self) -> bool;
+    /// Sizes of the last level, in bytes, that its miss curves have, rising.
+    fn curve_sizes(&self) -> Vec<u64>;
     /// Parts of the last level that the colors of a policy select, if they do.
     fn cache_parts(&self, policy: &str) -> Option<u32>;
     /// Files that have to be there.
@@ -131,6 +133,10 @@ impl Hosted for Scenario {
         self.sysmon.is_some()
     }
 
+    fn curve_sizes(&self) -> Vec<u64> {
+        curve_sizes(self)
+    }
+
     fn cache_parts(&self, policy: &str) -> Option<u32> {
         let policy = self.policies.iter().find(|p| p.name == policy)?;
         cache_parts(&self.machine, policy)
@@ -184,6 +190,10 @@ impl Hosted for Guest {
 
     fn watches(&self) -> bool {
         false
+    }
+
+    fn curve_sizes(&self) -> Vec<u64> {
+        Vec::new()
     }
 
     fn cache_parts(&self, _policy: &str) -> Option<u32> {

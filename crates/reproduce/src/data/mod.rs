@@ -3,6 +3,7 @@
 
 mod axes;
 mod cells;
+mod curves;
 mod drawn;
 mod eval;
 mod fold;
@@ -10,6 +11,7 @@ mod formula;
 mod grid;
 mod guests;
 mod hosts;
+mod made;
 mod making;
 mod narrowed;
 mod replays;
@@ -32,12 +34,14 @@ mod tests_missing;
 #[cfg(test)]
 mod tests_narrowed;
 #[cfg(test)]
+mod tests_outcomes;
+#[cfg(test)]
 mod tests_replays;
 #[cfg(test)]
 mod tests_several;
 #[cfg(test)]
 mod tests_sysmon;
-pub(crate) mod thresholds;
+mod thresholds;
 
 use std::{
     cell::{Cell, RefCell},
@@ -53,10 +57,11 @@ use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 
 use self::{
-    cells::{Dry, Its, Ran, Runs},
+    cells::{Dry, Its, Runs},
     eval::{Chosen, INPUTS, Names, Value},
-    grid::{Grid, Point},
+    grid::Grid,
     hosts::Hosted,
+    made::{AllRan, Made, its},
     replays::Planned,
     rows::{RowFile, Rows},
 };
@@ -117,32 +122,6 @@ pub struct DataPaper {
     rows: Rows,
     stand_ins: Vec<StandIn>,
     known: Known,
-}
-
-/// What is run, and which machine's cache levels are counted.
-struct Made {
-    grid: Grid,
-    /// By experiment, in the order of its points; none where a recording is missing.
-    planned: BTreeMap<String, Vec<Option<Planned>>>,
-    /// Recordings that are missing.
-    missing: Vec<String>,
-    /// The folder of the inputs.
-    inputs: String,
-    /// Nothing of it is run: it is only checked.
-    is_dry: bool,
-}
-
-/// What became of the experiments that were run, by their names.
-type AllRan = BTreeMap<String, Vec<Ran>>;
-
-/// What there is of an experiment's points.
-fn its<'r, T>(all: &'r BTreeMap<String, Vec<T>>, made: &'r Made, name: &'r str) -> Its<'r, T> {
-    let points = made.grid.experiments.get(name);
-    Its::new(
-        name,
-        points.map_or(&[][..], Vec::as_slice),
-        all.get(name).map_or(&[][..], Vec::as_slice),
-    )
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -305,49 +284,6 @@ impl DataPaper {
         }
         let conditions = self.conditions(&made, (&BTreeSet::new(), 0), &[]);
         conditions.map(|_| ()).map_err(in_rows)
-    }
-
-    /// The experiments of a form that are wanted, and the scenarios of those whose programs are recorded.
-    fn make(
-        &self,
-        (options, is_dry): (&Options, bool),
-        wanted: &dyn Fn(&str) -> bool,
-        recording: &making::Recordings<'_>,
-    ) -> Result<Made, ReproduceError> {
-        let in_grid = |says: String| self.error(GRID, &says);
-        let root = grid::of_form(&self.grid, options.quick).map_err(in_grid)?;
-        let axes = axes::axes(&root, &self.stand_ins, options.mixes).map_err(in_grid)?;
-        let mut known = self.known_in(options).map_err(in_grid)?;
-        if is_dry {
-            known.insert(eval::HAS_ALL.to_owned(), is(true));
-        }
-        let given = (&known, &self.stand_ins[..], &*self.folder);
-        let grid = Grid::new((&root, wanted), axes, options, given, recording);
-        let grid = grid.map_err(in_grid)?;
-        let mut planned = BTreeMap::new();
-        let mut missing = BTreeSet::new();
-        for (name, points) in &grid.experiments {
-            let lacks = points.iter().filter_map(|point| point.text.as_ref().err());
-            missing.extend(lacks.flat_map(|why| why.split("; ")).map(str::to_owned));
-            let path = self.folder.join(GRID);
-            let plan = |point: &Point| {
-                let text = point.text.as_ref().ok();
-                let read = text.map(|text| Planned::of(point, text, &path)).transpose();
-                read.map_err(|says| in_grid(format!("experiment.{}: {says}", point.name)))
-            };
-            // The first of several that are wrong is told, whichever was read first.
-            let read: Vec<Result<_, _>> = points.par_iter().map(plan).collect();
-            let read: Result<Vec<_>, _> = read.into_iter().collect();
-            planned.insert(name.clone(), read?);
-        }
-        let inputs = known.get(INPUTS).and_then(|inputs| inputs.text().ok());
-        Ok(Made {
-            grid,
-            planned,
-            inputs: inputs.unwrap_or_default(),
-            is_dry,
-            missing: missing.into_iter().collect(),
-        })
     }
 
     /// What `give` makes of the names of a row; without runs over made numbers.
@@ -520,7 +456,7 @@ impl DataPaper {
         options: &Options,
         hooks: Hooks<'_>,
     ) -> Result<Reproduction, ReproduceError> {
-        let mut paper = Paper::named(&self.name, &self.rows.title, self.ids(), options);
+        let mut paper = Paper::begin(&self.name, &self.rows.title, self.ids(), options);
         let wanted: Vec<&RowFile> = self
             .rows
             .row
@@ -635,10 +571,10 @@ impl DataPaper {
         let record = |program: &StandIn| {
             if let Some(file) = &program.recording {
                 let path = options.inputs.join(file);
-                let there = path.is_file();
-                return there
-                    .then(|| path.clone())
-                    .ok_or_else(|| format!("{}: not there", path.display()));
+                if !path.is_file() {
+                    return Err(format!("{}: not there", path.display()));
+                }
+                return program.check(&path).map(|()| path);
             }
             let refs = if program.whole {
                 program.limit

@@ -1,11 +1,12 @@
-//! Axes of the values of another axis that outcomes choose.
+//! Axes of the values of another axis that outcomes choose, and give columns.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Deserialize;
 use toml::{Table, Value as Toml};
 
 use super::{
+    axes::scalar,
     eval::{Axes, Chosen, Names, Value, Valued, number},
     formula::Formula,
     grid::table,
@@ -28,6 +29,19 @@ pub(super) struct Narrowed {
     by: Option<Formula>,
     /// The first so many. Default: all.
     take: Option<usize>,
+    /// What outcomes say of each.
+    #[serde(default)]
+    columns: BTreeMap<String, Column>,
+}
+
+/// A column that outcomes give.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Column {
+    /// What they give.
+    is: Formula,
+    /// What it is before they are there, so that everything can be checked.
+    until: Toml,
 }
 
 /// Such axes, by their names.
@@ -85,13 +99,37 @@ impl Narrowed {
     /// All values that it may have.
     ///
     /// # Errors
-    /// There is no such axis.
-    pub(super) fn of<'a>(&self, axes: &'a Axes) -> Result<&'a Vec<Value>, String> {
-        axes.get(&self.of).ok_or_else(|| {
+    /// There is no such axis, or it has a column of its own that is given here.
+    pub(super) fn of(&self, axes: &Axes) -> Result<Vec<Value>, String> {
+        let values = axes.get(&self.of).ok_or_else(|| {
             let names: Vec<&str> = axes.keys().map(String::as_str).collect();
             let names = names.join(", ");
             format!("{OF} = \"{}\": allowed: {names}", self.of)
-        })
+        })?;
+        let until = |(name, column): (&String, &Column)| {
+            let value = scalar(&column.until, &format!("columns.{name}.until"))?;
+            Ok((name.clone(), value))
+        };
+        let until: Result<Columns, String> = self.columns.iter().map(until).collect();
+        let until = until?;
+        let with = |value: &Value| {
+            let twice = until.keys().find(|name| has(value, name));
+            twice.map_or_else(
+                || Ok(with(value, until.clone())),
+                |name| Err(format!("columns.{name}: {} has such a column", self.of)),
+            )
+        };
+        values.iter().map(with).collect()
+    }
+
+    /// All values that it may have, of which nobody knows what outcomes would have given. None if they give nothing.
+    pub(super) fn unknown(&self, axes: &Axes, why: &str) -> Option<Vec<Value>> {
+        let values = axes.get(&self.of).filter(|_| !self.columns.is_empty())?;
+        let names = self.columns.keys();
+        let unknown = names.map(|name| (name.clone(), Value::Unknown(why.into())));
+        let unknown: Columns = unknown.collect();
+        let values = values.iter().map(|value| with(value, unknown.clone()));
+        Some(values.collect())
     }
 
     /// The values that it has by what was counted.
@@ -101,10 +139,43 @@ impl Narrowed {
         for chosen in names.each(axis, self.when.as_ref(), &Chosen::new())? {
             let by = self.by.as_ref().map(|by| names.value(by, &chosen));
             let by = by.transpose()?.map_or(Ok(0.0), |by| number(&by))?;
-            values.extend(chosen.into_iter().map(|(_, value)| (by, value)));
+            let given = self.columns.iter().map(|(name, column)| {
+                let value = names.value(&column.is, &chosen)?;
+                Ok((name.clone(), value))
+            });
+            let given: Columns = given.collect::<Valued<_>>()?;
+            let chosen = chosen.into_iter();
+            values.extend(chosen.map(|(_, value)| (by, with(&value, given.clone()))));
         }
         values.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         values.truncate(self.take.unwrap_or(usize::MAX));
         Ok(values.into_iter().map(|(_, value)| value).collect())
     }
 }
+
+/// Columns by their names.
+type Columns = BTreeMap<String, Value>;
+
+/// Has a value such a column, as its name is one?
+fn has(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Item(columns) => columns.contains_key(name),
+        _ => name == NAME,
+    }
+}
+
+/// A value with more columns.
+fn with(value: &Value, more: Columns) -> Value {
+    if more.is_empty() {
+        return value.clone();
+    }
+    let mut columns = match value {
+        Value::Item(columns) => Columns::clone(columns),
+        other => Columns::from([(NAME.to_owned(), other.clone())]),
+    };
+    columns.extend(more);
+    Value::Item(Arc::new(columns))
+}
+
+/// The column by which a value is called.
+const NAME: &str = "name";

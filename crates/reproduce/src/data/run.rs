@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 
 use super::{
-    AllRan, DataPaper, Made,
+    DataPaper,
     cells::Ran,
     eval::{self, Names},
     grid::Point,
-    its,
+    made::{AllRan, Made, its},
     replays::{Came, Planned, Replayed},
 };
 use crate::{
@@ -32,12 +32,22 @@ impl DataPaper {
         let points = made.grid.experiments.get(name);
         let axes = points.and_then(|points| points.first());
         let axes = axes.into_iter().flat_map(|point| &point.at);
-        let axes: Vec<String> = axes.map(|(axis, _)| axis.clone()).collect();
-        // All that may be run is written down.
-        let narrowed = axes.iter().filter(|_| bench.written.is_none());
+        let mut axes: Vec<String> = axes.map(|(axis, _)| axis.clone()).collect();
+        let after = made.grid.after.get(name).cloned().unwrap_or_default();
+        let is_later = !after.is_empty();
         let mut why = None;
-        for axis in narrowed {
-            why = self.narrow(bench, made, runs, axis).err().or(why);
+        if bench.written.is_none() {
+            axes.extend(after);
+            for axis in axes {
+                why = self.narrow(bench, made, runs, &axis).err().or(why);
+            }
+            if is_later && why.is_none() {
+                why = self.make_again(made, name).err();
+            }
+        } else if is_later {
+            // All else that may be run is written down.
+            let axes = after.join(", ");
+            why = Some(format!("follows from what outcomes say of {axes}"));
         }
         let ran = match why {
             None => self.run(bench, made, name),
@@ -61,7 +71,8 @@ impl DataPaper {
         runs: &mut AllRan,
         axis: &str,
     ) -> Result<(), String> {
-        let Some(after) = made.grid.narrowed.get(axis).map(|axis| axis.after.clone()) else {
+        let after = made.grid.narrowed.get(axis).map(|axis| axis.after.clone());
+        let Some(after) = after.filter(|_| !made.grid.settled.contains(axis)) else {
             return Ok(());
         };
         for name in &after {
@@ -77,8 +88,15 @@ impl DataPaper {
             chosen.map_err(|fault| fault.says().to_owned())
         };
         let needs = needs(made, axis);
-        let values = self.over(made, &needs, &eval::Lets::new(), Some(runs), chosen)?;
+        let values = self.over(made, &needs, &eval::Lets::new(), Some(runs), chosen);
+        let values = values.inspect_err(|why| {
+            let one = made.grid.narrowed.get(axis);
+            if let Some(unknown) = one.and_then(|one| one.unknown(&made.grid.axes, why)) {
+                made.grid.axes.insert(axis.to_owned(), unknown);
+            }
+        })?;
         made.grid.axes.insert(axis.to_owned(), values);
+        made.grid.settled.insert(axis.to_owned());
         Ok(())
     }
 

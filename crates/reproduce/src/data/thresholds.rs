@@ -6,41 +6,23 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use piebald_experiment::Words;
-use piebald_policy::hvr::{Class, Facts as OfWindows, LowLocality, Mean, Thresholds};
+use piebald_policy::hvr::{Class, LowLocality, Thresholds};
 
 use super::eval::{Fault, Value, Valued, number, wrong};
 
 /// What a class is told from: hot pages, re-use time in passes, and WPD in hundredths of a percent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+struct Facts {
     hot_pages: f64,
     reuse_passes: f64,
     wpd_bp: f64,
 }
 
-impl From<OfWindows> for Facts {
-    fn from(facts: OfWindows) -> Self {
-        // Without a number a test is not passed.
-        let mean = |mean: Mean, none: f64| match mean.nr {
-            0 => none,
-            nr => mean.sum as f64 / f64::from(nr),
-        };
-        Self {
-            hot_pages: mean(facts.hot_pages, 0.0),
-            reuse_passes: mean(facts.reuse_centi, f64::INFINITY) / 100.0,
-            wpd_bp: match facts.wpd.used {
-                0 => 0.0,
-                used => facts.wpd.tenths as f64 * 1000.0 / f64::from(used),
-            },
-        }
-    }
-}
-
 /// What is known of a program, and its class.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Case {
-    pub(crate) facts: Facts,
-    pub(crate) class: Class,
+struct Case {
+    facts: Facts,
+    class: Class,
 }
 
 /// Steps of the grid to either side of a threshold of the paper's, each a factor of the square
@@ -54,7 +36,7 @@ fn stepped(value: u32, steps: i32) -> u32 {
 }
 
 /// The class that thresholds tell, as [`Thresholds::classify`] does of windows.
-pub(crate) fn told(thresholds: &Thresholds, facts: &Facts) -> Class {
+fn told(thresholds: &Thresholds, facts: &Facts) -> Class {
     let has_many = facts.hot_pages > f64::from(thresholds.ccf_pages);
     if !has_many {
         Class::Ccf
@@ -87,7 +69,7 @@ fn those(cases: &[Case], is: impl Fn(&Case) -> bool) -> Set {
 /// The thresholds that tell most cases right, where one that is wrongly held for an LLCT costs so many
 /// that are told right; of some that are as good those that are nearest to the paper's, and of these the first
 /// of the grid.
-pub(crate) fn fit(cases: &[Case], alarm: f64) -> Thresholds {
+fn fit(cases: &[Case], alarm: f64) -> Thresholds {
     let paper = Thresholds::PAPER;
     // The cases that pass a test, by the steps of its threshold.
     let by_step = |value: u32, passes: &dyn Fn(&Case, f64) -> bool| -> Vec<(i32, u32, Set)> {
@@ -266,9 +248,27 @@ pub(super) fn classified(thresholds: &Value, values: [&Value; 3]) -> Valued<Valu
 
 #[cfg(test)]
 mod tests {
-    use piebald_policy::hvr::Wpd;
+    use piebald_policy::hvr::{Facts as OfWindows, Mean, Wpd};
 
     use super::*;
+
+    impl From<OfWindows> for Facts {
+        fn from(facts: OfWindows) -> Self {
+            // Without a number a test is not passed.
+            let mean = |mean: Mean, none: f64| match mean.nr {
+                0 => none,
+                nr => mean.sum as f64 / f64::from(nr),
+            };
+            Self {
+                hot_pages: mean(facts.hot_pages, 0.0),
+                reuse_passes: mean(facts.reuse_centi, f64::INFINITY) / 100.0,
+                wpd_bp: match facts.wpd.used {
+                    0 => 0.0,
+                    used => facts.wpd.tenths as f64 * 1000.0 / f64::from(used),
+                },
+            }
+        }
+    }
 
     fn case(hot_pages: f64, reuse_passes: f64, wpd_bp: f64, class: Class) -> Case {
         let facts = Facts {
