@@ -3,13 +3,13 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::atomic::Ordering::Relaxed,
 };
 
 use piebald_experiment::{HostName, Whole};
 use piebald_guest::{BootError, Finding, Hooks, Scenario, Tools, boots, check, run as run_guests};
 use piebald_lab::machine_lines;
 use piebald_linux::available_bytes;
+use piebald_report::Study;
 use serde_json::json;
 
 use crate::{
@@ -17,8 +17,7 @@ use crate::{
     json::Json,
     numbers,
     outputs::Outputs,
-    running, store,
-    study::{Sets, no_axis},
+    points::{Asked, Hosted, Sets, With},
 };
 
 /// Most boots of a policy and phase.
@@ -78,55 +77,49 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What `guest run` and `study --host guest` are asked.
-pub(crate) struct Request<'a> {
-    pub scenario: &'a Path,
-    pub sets: &'a Sets,
-    pub outputs: &'a Outputs,
-    pub repetitions: Option<u32>,
-    pub seed: Option<u64>,
-    /// Where counts of boots are kept.
-    pub store: Option<&'a str>,
+/// What guests are asked beside what all hosts are.
+pub(crate) struct Boots<'a> {
+    pub(crate) repetitions: Option<u32>,
+    pub(crate) seed: Option<u64>,
     /// Guests at a time.
-    pub threads: Option<u16>,
-    pub plugin: Option<&'a Path>,
-    pub quiet: bool,
-    /// How the command line begins.
-    pub verb: &'static str,
+    pub(crate) threads: Option<u16>,
+    pub(crate) plugin: Option<&'a Path>,
 }
 
 fn study(args: &RunArgs) -> Result<ExitCode, Failure> {
-    run_file(&Request {
+    let repetitions = args.repetitions;
+    let overrides = repetitions.map_or_else(String::new, |n| format!(" --repetitions {n}"));
+    let asked = Asked {
         scenario: &args.scenario,
         sets: &args.sets,
         outputs: &args.outputs,
-        repetitions: args.repetitions,
-        seed: None,
         store: args.store.as_deref(),
-        threads: args.threads,
-        plugin: args.plugin.as_deref(),
         quiet: args.quiet,
         verb: "guest run",
-    })
+        overrides: &overrides,
+    };
+    let boots = Boots {
+        repetitions,
+        seed: None,
+        threads: args.threads,
+        plugin: args.plugin.as_deref(),
+    };
+    run_file(&asked, &boots)
 }
 
 /// Runs a scenario in guests, at all points of its axes.
-pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
-    let points = asked.sets.points(asked.scenario, HostName::Guest)?;
+pub(crate) fn run_file(asked: &Asked<'_>, with: &Boots<'_>) -> Result<ExitCode, Failure> {
     let options = [
-        ("--seed", asked.seed.is_some(), &["seed"][..]),
+        ("--seed", with.seed.is_some(), &["seed"][..]),
         (
             "--repetitions",
-            asked.repetitions.is_some(),
+            with.repetitions.is_some(),
             &["repetitions"],
         ),
     ];
-    no_axis(&points, &options)?;
-    // All of them are read before any is run.
-    let mut scenarios = Vec::new();
-    for point in points {
-        let mut scenario = Scenario::of(point.document).map_err(Failure::usage)?;
-        if let Some(repetitions) = asked.repetitions {
+    let read = |document| {
+        let mut scenario = Scenario::of(document).map_err(Failure::usage)?;
+        if let Some(repetitions) = with.repetitions {
             let range = 1..=MAX_REPETITIONS;
             if !range.contains(&repetitions) {
                 let allowed = format!("allowed: 1 to {MAX_REPETITIONS} in a guest");
@@ -136,7 +129,7 @@ pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
             }
             scenario.experiment.repetitions = Whole::new(repetitions.into());
         }
-        if let Some(seed) = asked.seed {
+        if let Some(seed) = with.seed {
             let most = i64::MAX as u64;
             if seed > most {
                 return Err(Failure::usage(format!(
@@ -145,46 +138,46 @@ pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
             }
             scenario.experiment.seed = Whole::new(seed);
         }
-        scenarios.push((point.axes, scenario));
+        Ok(Guests { scenario, with })
+    };
+    asked.run(HostName::Guest, &options, read, || Ok(()))
+}
+
+/// A scenario of guests, and how they are booted.
+struct Guests<'a> {
+    scenario: Scenario,
+    with: &'a Boots<'a>,
+}
+
+impl Hosted for Guests<'_> {
+    fn title(&self) -> String {
+        self.scenario.title()
     }
-    let single = matches!(&scenarios[..], [(axes, _)] if axes.is_empty());
-    let inputs = [asked.scenario.to_owned()];
-    asked.outputs.check((scenarios.len(), single), &inputs)?;
-    let store = store::open(asked.store, store::Default::Nowhere)?;
-    let stop = running::stop_flag()?;
-    let mut studies = Vec::new();
-    for (axes, scenario) in &scenarios {
-        let tools = Tools::prepare(scenario, asked.plugin).map_err(failure)?;
+
+    fn inputs(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn run(&self, with: &mut With<'_>) -> Result<Study, Failure> {
+        let scenario = &self.scenario;
+        let stop = with.stop()?;
+        let tools = Tools::prepare(scenario, self.with.plugin).map_err(failure)?;
         let all = boots(scenario);
         let progress = |number: u32, what: &str| {
-            if !asked.quiet {
+            if !with.quiet {
                 crate::failure::say!("piebald: guest {} of {all}: {what}", number + 1);
             }
         };
         let hooks = Hooks {
             stop: Some(&stop),
             progress: Some(&progress),
-            at_once: asked.threads.unwrap_or_else(|| at_once(scenario)),
-            store: store.as_deref(),
+            at_once: self.with.threads.unwrap_or_else(|| at_once(scenario)),
+            store: with.store.map(|store| &**store),
         };
-        let found = || store.as_ref().map_or(0, |store| store.tally().found);
-        let before = found();
         let mut study = run_guests(scenario, &tools, &hooks).map_err(failure)?;
-        study.stored = found() - before;
         study.machine.lines = machine_lines(&scenario.machine);
-        let file = asked.scenario.display();
-        let (verb, sets) = (asked.verb, asked.sets.words());
-        study.command = Some(format!("piebald {verb} {file}{sets}"));
-        study.axes = axes.iter().cloned().collect();
-        studies.push(study);
-        if stop.load(Relaxed) {
-            break;
-        }
+        Ok(study)
     }
-    store::tell(store.as_ref(), asked.quiet);
-    asked.outputs.show(&studies)?;
-    let all = studies.len() == scenarios.len() && studies.iter().all(|study| study.complete);
-    Ok(running::ended(all))
 }
 
 /// Guests that run at a time unless the user says how many: each keeps one core busy, and all of them may

@@ -20,6 +20,7 @@ mod made;
 mod numbers;
 mod outputs;
 mod plugin;
+mod points;
 mod probe;
 mod programs;
 mod progress;

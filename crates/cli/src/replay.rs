@@ -36,8 +36,8 @@ use crate::{
     json::{Json, STDOUT},
     numbers,
     outputs::{self, table_style},
+    points::Sets,
     progress, replay_policies, running,
-    study::Sets,
     trace::refuse_scenario,
     trace_formats::{StageName, named_block},
 };

@@ -309,7 +309,7 @@ fn list(json: &Json) -> Result<ExitCode, Failure> {
     let mut papers = Vec::new();
     for system in System::ALL {
         let ids = system.targets();
-        let range = match ids {
+        let range = match &ids[..] {
             [first, .., last] => format!("{first} to {last}"),
             _ => ids.join(""),
         };

@@ -12,14 +12,9 @@ use crate::{
 };
 
 const GRID: &str = include_str!("../../../reproduce/hvr/grid.toml");
-const ROWS: &str = include_str!("../../../reproduce/hvr/rows.toml");
+/// Its rows.
+pub(crate) const ROWS: &str = include_str!("../../../reproduce/hvr/rows.toml");
 const PROGRAMS: &str = include_str!("../../../reproduce/hvr/programs.toml");
-
-/// Ids of the targets, in order.
-pub(crate) const TARGETS: [&str; 23] = [
-    "H-1", "H-2", "H-3", "H-4", "H-5", "H-6", "H-7", "H-8", "H-9", "H-10", "H-11", "H-12", "H-13",
-    "H-14", "H-15", "H-16", "H-17", "H-18", "H-19", "H-20", "H-B1", "H-B2", "H-B3",
-];
 
 /// Mixes of the longest list.
 pub(crate) const MIXES: u64 = 214;
@@ -41,11 +36,11 @@ mod tests {
     use crate::{System, stand_ins};
 
     #[test]
-    fn the_files_have_the_targets_and_the_title_of_the_system() {
+    fn the_files_are_as_they_must_be() {
         let paper = paper().and_then(DataPaper::checked);
         let paper = paper.unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(paper.ids(), TARGETS);
-        assert_eq!(paper.title(), System::Hvr.title());
+        assert_eq!(paper.ids(), System::Hvr.targets());
+        assert_eq!(paper.name(), System::Hvr.name());
     }
 
     #[test]

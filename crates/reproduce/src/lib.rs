@@ -26,12 +26,13 @@ pub mod verdict;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, LazyLock, atomic::AtomicBool},
 };
 
 use piebald_report::Reproduction;
 use piebald_sim::Model;
 use piebald_store::Store;
+use serde::Deserialize;
 
 pub use guest::guest_paper;
 pub use programs::{ProgramsError, StandIn, Wanted, stand_ins};
@@ -52,6 +53,18 @@ pub enum System {
     Hvr,
 }
 
+/// What can be said of a paper before it is opened: a part of its `rows.toml`.
+#[derive(Deserialize)]
+struct Head {
+    title: String,
+    row: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    id: String,
+}
+
 impl System {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Rainbow, Self::Dulo, Self::Srm, Self::Mfc, Self::Hvr];
@@ -68,32 +81,33 @@ impl System {
     }
 
     /// The paper.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Rainbow => {
-                "Rainbow: partitions of the last-level cache by page coloring (thesis)"
-            }
-            Self::Dulo => {
-                "DULO: buffer cache management by temporal and spatial locality (FAST'05)"
-            }
-            Self::Srm => {
-                "SRM-buffer: colors of file blocks against pollution of the cache (EuroSys'11)"
-            }
-            Self::Mfc => "MFC: a software approach to unifying multicore caches (2011)",
-            Self::Hvr => {
-                "HVR: horizontal, vertical or random partitioning by kinds of programs (IEEE TC)"
-            }
-        }
+    pub fn title(self) -> &'static str {
+        self.head().map_or("", |head| &head.title)
     }
 
     /// Ids of its targets, in order.
-    pub const fn targets(self) -> &'static [&'static str] {
+    pub fn targets(self) -> Vec<&'static str> {
+        let rows = self.head().into_iter().flat_map(|head| &head.row);
+        rows.map(|row| row.id.as_str()).collect()
+    }
+
+    /// None if its rows are wrong: a defect.
+    fn head(self) -> Option<&'static Head> {
+        static HEADS: LazyLock<[Option<Head>; 5]> = LazyLock::new(|| {
+            let head = |system: System| toml::from_str(system.rows()).ok();
+            System::ALL.map(head)
+        });
+        let at = Self::ALL.iter().position(|system| *system == self);
+        HEADS.get(at?)?.as_ref()
+    }
+
+    const fn rows(self) -> &'static str {
         match self {
-            Self::Rainbow => &rainbow::TARGETS,
-            Self::Dulo => &dulo::TARGETS,
-            Self::Srm => &srm::TARGETS,
-            Self::Mfc => &mfc::TARGETS,
-            Self::Hvr => &hvr::TARGETS,
+            Self::Rainbow => rainbow::ROWS,
+            Self::Dulo => dulo::ROWS,
+            Self::Srm => srm::ROWS,
+            Self::Mfc => mfc::ROWS,
+            Self::Hvr => hvr::ROWS,
         }
     }
 
@@ -153,7 +167,7 @@ impl Source {
     /// Ids of its rows, in order.
     pub fn ids(&self) -> Vec<&str> {
         match self {
-            Self::System(system) => system.targets().to_vec(),
+            Self::System(system) => system.targets(),
             Self::Folder(paper) => paper.ids(),
         }
     }
@@ -326,6 +340,24 @@ mod tests {
     /// Recordings that stand for all programs: only their headers are read.
     fn recorded(_: &Wanted<'_>, _: &Path) -> Result<PathBuf, String> {
         Ok(PathBuf::from("/nowhere/program.pbr"))
+    }
+
+    /// No row is lost, whatever their files have.
+    #[test]
+    fn every_system_has_its_targets() {
+        for (system, letter, numbers, others) in [
+            (System::Rainbow, "R", 9, &["B1", "B2", "B3"][..]),
+            (System::Dulo, "D", 13, &[]),
+            (System::Srm, "S", 21, &["O1", "O2", "B1", "B2"]),
+            (System::Mfc, "M", 17, &[]),
+            (System::Hvr, "H", 20, &["B1", "B2", "B3"]),
+        ] {
+            let numbers = (1..=numbers).map(|n: u32| n.to_string());
+            let all = numbers.chain(others.iter().map(|id| (*id).to_owned()));
+            let all: Vec<String> = all.map(|id| format!("{letter}-{id}")).collect();
+            assert_eq!(system.targets(), all, "{}", system.name());
+            assert!(system.title().len() > 30, "{}", system.name());
+        }
     }
 
     #[test]

@@ -1,0 +1,218 @@
+//! Runs a scenario file at all points of its axes, on whatever host.
+
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use piebald_experiment::{Document, HostName, Point};
+use piebald_lab::scenario;
+use piebald_report::Study;
+use piebald_store::Store;
+
+use crate::{failure::Failure, outputs::Outputs, running, store};
+
+/// `--set`, of every verb that runs a scenario.
+#[derive(clap::Args)]
+pub(crate) struct Sets {
+    /// A key of the scenario and what it is instead, such as program.sort.cores='"1"' or
+    /// policy.stock.memory=fresh; may be given again
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pairs: Vec<String>,
+}
+
+impl Sets {
+    /// A scenario file with these values.
+    pub(crate) fn document(&self, path: &Path) -> Result<Document, Failure> {
+        let document = scenario::document(path).map_err(Failure::usage)?;
+        let set = |document: Document, pair: &String| document.set(pair);
+        let document = self.pairs.iter().try_fold(document, set);
+        document.map_err(Failure::usage)
+    }
+
+    /// Its points for a host.
+    fn points(&self, path: &Path, host: HostName) -> Result<Vec<Point>, Failure> {
+        let document = self.document(path)?.on(host);
+        document.points().map_err(Failure::usage)
+    }
+
+    /// Is this key among them?
+    pub(crate) fn gives(&self, key: &str) -> bool {
+        let mut keys = self.pairs.iter().filter_map(|pair| pair.split_once('='));
+        keys.any(|(given, _)| given.trim() == key)
+    }
+
+    pub(crate) fn is_given(&self) -> bool {
+        !self.pairs.is_empty()
+    }
+
+    /// As they are given on a command line.
+    pub(crate) fn words(&self) -> String {
+        let word = |pair: &String| format!(" --set '{}'", pair.replace('\'', "'\\''"));
+        self.pairs.iter().map(word).collect()
+    }
+}
+
+/// A scenario that its host has read.
+pub(crate) trait Hosted {
+    fn title(&self) -> String;
+    /// Files that it reads.
+    fn inputs(&self) -> Vec<PathBuf>;
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Why there is no result.
+    fn run(&self, with: &mut With<'_>) -> Result<Study, Failure>;
+}
+
+/// What a run has from the command.
+pub(crate) struct With<'w> {
+    pub(crate) quiet: bool,
+    /// Where outcomes are kept.
+    pub(crate) store: Option<&'w Arc<Store>>,
+    stop: Option<Arc<AtomicBool>>,
+}
+
+impl With<'_> {
+    /// Set by a signal, of which the first does not end the program from now on.
+    pub(crate) fn stop(&mut self) -> Result<Arc<AtomicBool>, Failure> {
+        if let Some(stop) = &self.stop {
+            return Ok(stop.clone());
+        }
+        let stop = running::stop_flag()?;
+        self.stop = Some(stop.clone());
+        Ok(stop)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed))
+    }
+}
+
+/// An option, whether it is given, and the keys that it replaces.
+type Replacing<'o> = (&'o str, bool, &'o [&'o str]);
+
+/// What the command line asks of all hosts.
+pub(crate) struct Asked<'a> {
+    pub(crate) scenario: &'a Path,
+    pub(crate) sets: &'a Sets,
+    pub(crate) outputs: &'a Outputs,
+    /// Where outcomes are kept.
+    pub(crate) store: Option<&'a str>,
+    pub(crate) quiet: bool,
+    /// How the command line begins.
+    pub(crate) verb: &'a str,
+    /// What it says beside `--set`, as it is given there.
+    pub(crate) overrides: &'a str,
+}
+
+impl Asked<'_> {
+    /// Runs all points, which `read` makes of documents; `ready` is called before the first one.
+    pub(crate) fn run<T: Hosted>(
+        &self,
+        host: HostName,
+        options: &[Replacing<'_>],
+        read: impl Fn(Document) -> Result<T, Failure>,
+        ready: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<ExitCode, Failure> {
+        let points = self.sets.points(self.scenario, host)?;
+        no_axis(&points, options)?;
+        // All of them are read before any is run.
+        let mut scenarios = Vec::new();
+        for point in points {
+            scenarios.push((point.axes, read(point.document)?));
+        }
+        let single = matches!(&scenarios[..], [(axes, _)] if axes.is_empty());
+        let mut inputs = vec![self.scenario.to_owned()];
+        inputs.extend(scenarios.iter().flat_map(|(_, one)| one.inputs()));
+        self.outputs.check((scenarios.len(), single), &inputs)?;
+        ready()?;
+        let store = store::open(self.store, store::Default::Nowhere)?;
+        let mut with = With {
+            quiet: self.quiet,
+            store: store.as_ref(),
+            stop: None,
+        };
+        let found = || store.as_ref().map_or(0, |store| store.tally().found);
+        let nr_points = scenarios.len();
+        let (mut studies, mut failed) = (Vec::new(), None);
+        for (number, (axes, scenario)) in scenarios.iter().enumerate() {
+            let not_run = |why: &str| self.placed(not_run(scenario, why), axes);
+            if with.is_stopped() {
+                studies.push(not_run("interrupted"));
+                continue;
+            }
+            if !self.quiet && nr_points > 1 && std::io::stderr().is_terminal() {
+                crate::failure::say!("piebald: point {} of {nr_points}", number + 1);
+            }
+            let before = found();
+            match scenario.run(&mut with) {
+                Ok(study) => {
+                    let stored = found() - before;
+                    studies.push(self.placed(Study { stored, ..study }, axes));
+                }
+                Err(failure) if axes.is_empty() => {
+                    store::tell(store.as_ref(), self.quiet);
+                    return Err(failure);
+                }
+                // What the other points came to is not lost.
+                Err(failure) => {
+                    let place: Vec<String> =
+                        axes.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+                    let failure = failure.at(&place.join(", "));
+                    studies.push(not_run(failure.message()));
+                    failed.get_or_insert(failure);
+                }
+            }
+        }
+        store::tell(store.as_ref(), self.quiet);
+        if failed.is_none() || studies.iter().any(|study| !study.policies.is_empty()) {
+            self.outputs.show(&studies)?;
+        }
+        match failed {
+            Some(failure) => Err(failure),
+            None => Ok(running::ended(studies.iter().all(|study| study.complete))),
+        }
+    }
+
+    /// A study with the point that it is of, and the command that gives it again.
+    fn placed(&self, study: Study, axes: &[(String, String)]) -> Study {
+        let (verb, file, overrides) = (self.verb, self.scenario.display(), self.overrides);
+        let sets = self.sets.words();
+        Study {
+            axes: axes.iter().cloned().collect(),
+            command: Some(format!("piebald {verb} {file}{sets}{overrides}")),
+            ..study
+        }
+    }
+}
+
+/// A point that has no results, and why.
+fn not_run(scenario: &impl Hosted, why: &str) -> Study {
+    Study {
+        title: scenario.title(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        complete: false,
+        warnings: vec![format!("not run: {why}")],
+        ..Study::default()
+    }
+}
+
+/// No option gives what an axis of the file gives: its labels would be wrong.
+fn no_axis(points: &[Point], options: &[Replacing<'_>]) -> Result<(), Failure> {
+    let axes = points.first().into_iter().flat_map(|point| &point.axes);
+    let given = options.iter().filter(|(_, is_given, _)| *is_given);
+    for (option, _, keys) in given {
+        if let Some((axis, _)) = axes.clone().find(|(axis, _)| keys.contains(&axis.trim())) {
+            return Err(Failure::usage(format!(
+                "{option}: {axis} is an axis of the file; allowed: --set 'sweep.{axis}=[VALUE, ...]'"
+            )));
+        }
+    }
+    Ok(())
+}
