@@ -161,7 +161,8 @@ impl Bench<'_> {
     }
 }
 
-/// All that an outcome depends on, besides the code of the model.
+/// All that an outcome depends on, besides the code of the model. Files stand there by what is in them, wherever
+/// they are.
 fn identity(what: &str, request: &ReplayRequest) -> Result<String, NoStudy> {
     let sum = |path: &Path| {
         let found = digest_of_file(path).map_err(|e| format!("{}: {e}", path.display()));
@@ -169,7 +170,9 @@ fn identity(what: &str, request: &ReplayRequest) -> Result<String, NoStudy> {
     };
     let mut text = format!("{what} {} {request:?}", code());
     for path in request.files() {
-        text += &format!(" {}", sum(&path)?);
+        let sum = sum(&path)?;
+        text = text.replace(&format!("{path:?}"), &sum);
+        text += &format!(" {sum}");
     }
     Ok(text)
 }

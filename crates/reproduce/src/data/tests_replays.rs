@@ -1,8 +1,9 @@
 //! Papers whose experiments are replays.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use piebald_report::Verdict;
+use piebald_store::Store;
 
 use super::{
     tests::{hooks, options, paper_of},
@@ -181,6 +182,31 @@ fn a_row_reads_replays_in_their_repetitions_and_what_is_only_counted() {
         files[1].text.clone(),
     ));
     assert_eq!(request.map(|r| r.seed).unwrap_or_default(), 8);
+}
+
+#[test]
+fn inputs_that_lie_elsewhere_are_the_same_and_others_are_not() {
+    let kept = tempfile::tempdir().expect("a folder");
+    let paper = paper_of(GRID_TEXT, ROWS_TEXT, None).unwrap_or_else(|e| panic!("{e}"));
+    let run = |times: u64| {
+        let folder = tempfile::tempdir().expect("a folder");
+        trace(folder.path(), "a", 6);
+        trace(folder.path(), "b", times);
+        let asked = Options {
+            inputs: folder.path().to_owned(),
+            ..options(true)
+        };
+        let store = Arc::new(Store::open(kept.path(), piebald_sim::EPOCH).expect("a store"));
+        let found = paper.reproduce(&asked, hooks(Some(&store))).expect("rows");
+        let values = found.targets.into_iter().flat_map(|target| target.values);
+        let measured: Vec<_> = values.map(|value| (value.name, value.measured)).collect();
+        (store.tally().kept, measured)
+    };
+    let (first, values) = run(2);
+    // Three points in two repetitions, and two traces that are counted.
+    assert_eq!(first, 8);
+    assert_eq!(run(2), (0, values));
+    assert_eq!(run(3).0, 3, "what reads the other trace");
 }
 
 #[test]
