@@ -64,7 +64,7 @@ pub(crate) struct Args {
     /// Repetitions of every experiment, instead of the form's number
     #[arg(long, value_name = "N", value_parser = numbers::whole::<u32>(1..=1000))]
     repetitions: Option<u32>,
-    /// The first N mixes of each list of programs, instead of the form's number: hvr
+    /// The first N mixes of each list of mixes, instead of the form's number
     #[arg(long, value_name = "N", value_parser = numbers::whole::<u64>(1..=u64::MAX), conflicts_with = "guest")]
     mixes: Option<u64>,
     /// Folder where outcomes of runs are kept: what is there of the same code and inputs is not run
@@ -339,11 +339,10 @@ fn check(args: &Args, source: &Source) -> Result<(), Failure> {
         )));
     }
     if let Some(mixes) = args.mixes {
-        let Some(most) = source.mixes() else {
-            let having = System::ALL.into_iter().filter(|s| s.mixes().is_some());
-            let having: Vec<&str> = having.map(System::name).collect();
-            let having = having.join(", ");
-            let text = format!("{} --mixes: allowed: {having}", source.name());
+        let Some(most) = source.mixes().map_err(Failure::failed)? else {
+            let name = source.name();
+            let text =
+                format!("--mixes {mixes}: {name} has no lists of mixes; allowed with hvr, for one");
             return Err(Failure::usage(text));
         };
         if mixes > most {

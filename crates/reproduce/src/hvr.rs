@@ -16,9 +16,6 @@ const GRID: &str = include_str!("../../../reproduce/hvr/grid.toml");
 pub(crate) const ROWS: &str = include_str!("../../../reproduce/hvr/rows.toml");
 const PROGRAMS: &str = include_str!("../../../reproduce/hvr/programs.toml");
 
-/// Mixes of the longest list.
-pub(crate) const MIXES: u64 = 214;
-
 /// The paper.
 ///
 /// # Errors

@@ -125,14 +125,6 @@ impl System {
         }
     }
 
-    /// Mixes of its longest list; `None` if it has no lists of mixes.
-    pub const fn mixes(self) -> Option<u64> {
-        match self {
-            Self::Hvr => Some(hvr::MIXES),
-            Self::Rainbow | Self::Dulo | Self::Srm | Self::Mfc => None,
-        }
-    }
-
     /// Programs that stand in for the paper's and are recorded; none if its inputs are traces, or
     /// in a list of its own.
     ///
@@ -172,11 +164,14 @@ impl Source {
         }
     }
 
-    /// As [`System::mixes`].
-    pub const fn mixes(&self) -> Option<u64> {
+    /// Mixes of its longest list that [`Options::mixes`] shortens; none without such lists.
+    ///
+    /// # Errors
+    /// Its files are wrong: a defect.
+    pub fn mixes(&self) -> Result<Option<u64>, ReproduceError> {
         match self {
-            Self::System(system) => system.mixes(),
-            Self::Folder(_) => None,
+            Self::System(system) => Ok(system.paper(Path::new(""))?.mixes()),
+            Self::Folder(paper) => Ok(paper.mixes()),
         }
     }
 }
@@ -202,8 +197,7 @@ pub struct Options {
     pub only: Vec<String>,
     /// The folder with the inputs of the stand-ins.
     pub inputs: PathBuf,
-    /// Mixes of a list that a row takes, the first ones, instead of the form's number; only of
-    /// systems with [`System::mixes`].
+    /// Mixes of each list, the first ones, instead of the form's number: up to [`Source::mixes`].
     pub mixes: Option<u64>,
     /// The kernel module, for experiments in guests; none = a paper that has some is refused.
     pub module: Option<PathBuf>,

@@ -6,6 +6,7 @@ use std::{
 };
 
 use serde::Deserialize;
+use toml::Table;
 
 use super::{
     eval::{Axes, Names, NoRuns, Value},
@@ -83,6 +84,18 @@ struct Part {
 enum Counts {
     Same(usize),
     Turns(Vec<usize>),
+}
+
+/// Mixes of the longest list of a grid that the command line shortens; none without such lists.
+pub(super) fn longest(root: &Table) -> Option<u64> {
+    let axes = root.get("axis")?.as_table()?.values();
+    let lists = axes.filter_map(|values| Drawn::deserialize(values.clone()).ok());
+    let lists = lists.filter(|list| !list.keeps.contains(&Kept::Mixes));
+    let lengths = lists.map(|list| match list.numbers {
+        Numbers::First(count) => count,
+        Numbers::These(numbers) => numbers.len() as u64,
+    });
+    lengths.max()
 }
 
 impl Counts {

@@ -129,7 +129,7 @@ fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 }
 
 /// Mixes of each list that formulas are checked over; all of them are drawn.
-const CHECKED_MIXES: u64 = 12;
+const CHECKED_MIXES: u64 = 4;
 
 impl DataPaper {
     /// Reads the files of a folder.
@@ -197,6 +197,12 @@ impl DataPaper {
             self.check(&options)?;
         }
         Ok(self)
+    }
+
+    /// Mixes of its longest list that `--mixes` shortens; none without such lists.
+    pub fn mixes(&self) -> Option<u64> {
+        let root = grid::of_form(&self.grid, false).ok()?;
+        drawn::longest(&root)
     }
 
     /// As the command line names it.

@@ -108,6 +108,18 @@ fn members(grid: &str, quick: bool, mixes: Option<u64>) -> Vec<(String, Vec<Stri
 }
 
 #[test]
+fn a_command_line_may_shorten_lists_that_do_not_stay() {
+    let of = |grid: &str| paper_of(grid, ROWS_TEXT, Some(&programs())).map(|paper| paper.mixes());
+    assert_eq!(of(GRID_TEXT), Ok(Some(4)));
+    let listed = GRID_TEXT
+        .replacen("numbers = 4", "numbers = [3, 0, 7]", 1)
+        .replace("take = [3, 0]", "take = [3]");
+    assert_eq!(of(&listed), Ok(Some(3)));
+    let stays = GRID_TEXT.replacen("numbers = 4", "numbers = 4\nkeeps = [\"mixes\"]", 1);
+    assert_eq!(of(&stays), Ok(None));
+}
+
+#[test]
 fn mixes_have_what_is_asked_for_by_turns_and_no_value_twice() {
     let all = members(GRID_TEXT, false, None);
     assert_eq!(all.len(), 4);
