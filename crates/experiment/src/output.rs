@@ -17,7 +17,6 @@ pub struct Output {
     /// Misses of each program against the size of the last level. A number: each program alone with the last level at so
     /// many sizes, up to its ways, a run each; 0 = no curves. true: from the run alone under the first policy, with 1, 2 .. all
     /// parts of the last level that colors tell apart, by shadow tags.
-    #[schemars(extend("x-hosts" = "model"))]
     pub miss_curve: MissCurves,
     /// Miss-ratio curves of requests: true, or the share of the pages in a sample, up to 0.25, or 1
     /// for full runs at all sizes. Default: none.

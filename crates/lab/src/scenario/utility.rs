@@ -23,9 +23,9 @@ pub(super) fn check(
     if experiment.output.miss_curve == MissCurves::Counted {
         let first = policies.first().filter(|_| dividing.peek().is_none());
         let problem = of_curves(experiment, machine, (programs, first));
-        problems.extend(problem.map(|says| {
+        problems.extend(problem.map(|allowed| {
             let path = KeyPath::of("output").key("miss_curve");
-            Problem::at(path, format!("true: {says}"))
+            Problem::refuse(path, true, allowed)
         }));
     }
     if dividing.peek().is_none() {
@@ -47,33 +47,33 @@ pub(super) fn check(
     problems.extend(far_apart(machine, programs));
 }
 
-/// What stands against curves of what runs alone count; by the colors of this policy, if none divides.
+/// What is allowed in the place of curves that runs alone count; by the colors of this policy, if none divides.
 fn of_curves(
     experiment: &Experiment,
     machine: &MachineSpec,
     (programs, policy): (&[ProgramEntry], Option<&Policy>),
 ) -> Option<String> {
     if experiment.alone == Alone::None {
-        return Some("is counted alone; allowed: alone = \"all\" or \"targets\"".to_owned());
+        return Some("with alone = \"all\" or \"targets\"".to_owned());
     }
     if let Some(program) = programs.iter().find(|p| p.regions.is_some()) {
         let name = &program.name;
         return Some(format!(
-            "is counted in one run, and regions stand for {name}; allowed: a number of sizes"
+            "a number of sizes, as misses are counted in one run and regions stand for {name}"
         ));
     }
     let utility = match map_of(machine, policy?) {
         Ok(map) => Utility::of(map),
-        Err(why) => return Some(format!("{why}; allowed: a number of sizes")),
+        Err(why) => return Some(format!("a number of sizes, as {why}")),
     };
     if utility.parts() == 1 {
         let cache = &machine.last_level().name;
         return Some(format!(
-            "the colors of the first policy tell no parts of {cache} apart; allowed: a number of sizes"
+            "a number of sizes, as the colors of the first policy tell no parts of {cache} apart"
         ));
     }
     let why = utility.check(machine).err()?;
-    Some(format!("{why}; allowed: a number of sizes"))
+    Some(format!("a number of sizes, as {why}"))
 }
 
 /// The most programs that run together.
