@@ -1,6 +1,7 @@
 //! `grid.toml`: the experiments of a paper, as tables of the one language, and their axes.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     path::{self, Path},
 };
@@ -14,7 +15,7 @@ use super::{
     eval::{Axes, Chosen, Fault, Names, NoRuns, Value},
     hosts,
     making::{Making, Recordings, WHEN, condition, words},
-    narrowed::{self, AllNarrowed},
+    narrowed::{self, AllNarrowed, Narrowed},
     requests::{is_replayed, limit, repetitions},
 };
 use crate::{Options, StandIn, programs::of_toml};
@@ -194,6 +195,14 @@ impl Grid {
         })
     }
 
+    /// No formula has what outcomes would have given to this axis.
+    pub(super) fn columns_are_unknown(&mut self, axis: &str, why: &str) {
+        let one = self.narrowed.get(axis);
+        if let Some(unknown) = one.and_then(|one| one.unknown(&self.axes, why)) {
+            self.axes.insert(axis.to_owned(), unknown);
+        }
+    }
+
     /// Gives axes that follow from no outcome, as they come after nothing, the values that they choose. Then they are as any
     /// others.
     ///
@@ -289,8 +298,10 @@ impl Grid {
                 names.join(", ")
             ));
         }
+        let own = words(merged.get("each").cloned(), &format!("{place}.each"))?;
+        let axes = self.without_columns_but(own.iter().chain(&after));
         let mut making = Making {
-            axes: &self.axes,
+            axes: &axes,
             known,
             stand_ins,
             recording,
@@ -298,9 +309,33 @@ impl Grid {
             missing: Vec::new(),
         };
         let points = making.points(name, merged, (root, options), &place)?;
+        let has_columns = |axis: &&String| self.has_columns(axis);
+        let own: Vec<String> = own.iter().filter(has_columns).cloned().collect();
         self.experiments.insert(name.to_owned(), points);
-        self.after.insert(name.to_owned(), after);
+        self.after.insert(name.to_owned(), [after, own].concat());
         Ok(())
+    }
+
+    fn has_columns(&self, axis: &str) -> bool {
+        let one = self.narrowed.get(axis);
+        one.is_some_and(Narrowed::has_columns)
+    }
+
+    /// The axes for an experiment that is made anew when outcomes have given columns to some. Those of others it may
+    /// not ask for, as nobody would make it anew.
+    fn without_columns_but<'n>(
+        &self,
+        some: impl Iterator<Item = &'n String> + Clone,
+    ) -> Cow<'_, Axes> {
+        let mut axes = Cow::Borrowed(&self.axes);
+        for (name, one) in &self.narrowed {
+            let why = format!("allowed with {AFTER} = \"{name}\": outcomes give it");
+            let is_other = !some.clone().any(|axis| axis == name);
+            if let Some(unknown) = one.unknown(&self.axes, &why).filter(|_| is_other) {
+                axes.to_mut().insert(name.clone(), unknown);
+            }
+        }
+        axes
     }
 }
 

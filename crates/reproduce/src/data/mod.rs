@@ -493,6 +493,14 @@ impl DataPaper {
             None => Ok("not-wanted.pbr".to_owned()),
         };
         let mut made = self.make((options, false), &|name| needed.contains(name), &recording)?;
+        // Experiments are made; formulas of rows have no columns that outcomes have not given.
+        let axes: Vec<String> = made.grid.narrowed.keys().cloned().collect();
+        for axis in axes {
+            let why = format!(
+                "no experiment of the row comes after axis {axis}, which has it by outcomes"
+            );
+            made.grid.columns_are_unknown(&axis, &why);
+        }
         let mut runs = AllRan::new();
         let in_order = wanted.iter().flat_map(|row| &row.experiment);
         self.run_beside_guests(bench, &mut made, &mut runs, in_order);

@@ -122,9 +122,14 @@ impl Narrowed {
         values.iter().map(with).collect()
     }
 
+    /// Do outcomes say more of its values?
+    pub(super) fn has_columns(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
     /// All values that it may have, of which nobody knows what outcomes would have given. None if they give nothing.
     pub(super) fn unknown(&self, axes: &Axes, why: &str) -> Option<Vec<Value>> {
-        let values = axes.get(&self.of).filter(|_| !self.columns.is_empty())?;
+        let values = axes.get(&self.of).filter(|_| self.has_columns())?;
         let names = self.columns.keys();
         let unknown = names.map(|name| (name.clone(), Value::Unknown(why.into())));
         let unknown: Columns = unknown.collect();

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::{
     DataPaper,
     cells::Ran,
-    eval::{self, Names},
+    eval::{self, Names, Value},
     grid::Point,
     made::{AllRan, Made, its},
     replays::{Came, Planned, Replayed},
@@ -75,7 +75,22 @@ impl DataPaper {
         let Some(after) = after.filter(|_| !made.grid.settled.contains(axis)) else {
             return Ok(());
         };
-        for name in &after {
+        let values = self.values_after(bench, made, runs, (axis, &after));
+        let values = values.inspect_err(|why| made.grid.columns_are_unknown(axis, why))?;
+        made.grid.axes.insert(axis.to_owned(), values);
+        made.grid.settled.insert(axis.to_owned());
+        Ok(())
+    }
+
+    /// The values that outcomes choose, once what the axis comes after was run.
+    fn values_after(
+        &self,
+        bench: &Bench<'_>,
+        made: &mut Made,
+        runs: &mut AllRan,
+        (axis, after): (&str, &[String]),
+    ) -> Result<Vec<Value>, String> {
+        for name in after {
             if made.grid.narrowed.contains_key(name) {
                 self.narrow(bench, made, runs, name)?;
             } else {
@@ -88,16 +103,7 @@ impl DataPaper {
             chosen.map_err(|fault| fault.says().to_owned())
         };
         let needs = needs(made, axis);
-        let values = self.over(made, &needs, &eval::Lets::new(), Some(runs), chosen);
-        let values = values.inspect_err(|why| {
-            let one = made.grid.narrowed.get(axis);
-            if let Some(unknown) = one.and_then(|one| one.unknown(&made.grid.axes, why)) {
-                made.grid.axes.insert(axis.to_owned(), unknown);
-            }
-        })?;
-        made.grid.axes.insert(axis.to_owned(), values);
-        made.grid.settled.insert(axis.to_owned());
-        Ok(())
+        self.over(made, &needs, &eval::Lets::new(), Some(runs), chosen)
     }
 
     /// The runs of an experiment, in the order of its points.

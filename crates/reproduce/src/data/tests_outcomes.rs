@@ -88,6 +88,33 @@ fn an_experiment_has_keys_that_outcomes_give() {
     assert_eq!(state(), ("ready", 4, 0));
 }
 
+/// One whose own axis has such columns need not say so.
+#[test]
+fn an_axis_of_an_experiment_brings_its_columns() {
+    let grid = GRID_TEXT
+        .replace("each = \"one\"\nafter = [\"known\"]", "each = \"known\"")
+        .replace("known.pages[known = one]", "known.pages")
+        .replacen(
+            "builtin = \"gups:{one.kib}KiB\"",
+            "builtin = \"gups:{all.kib}KiB\"",
+            1,
+        )
+        .replace("{one.kib}", "{known.kib}")
+        .replace("{all.kib}", "{one.kib}");
+    let rows = ROWS_TEXT.replace(
+        "{ each = [\"one\"], name = \"again {one}\"",
+        "{ each = [\"known\"], name = \"again {known}\"",
+    );
+    let paper = paper_of(&grid, &rows, None).unwrap_or_else(|e| panic!("{e}"));
+    let row = paper.reproduce(&options(false), hooks(None));
+    let row = row.unwrap_or_else(|e| panic!("{e}")).targets.remove(0);
+    let of = |name: &str| row.values.iter().find(|v| v.name == name)?.measured;
+    for one in ["64", "1024"] {
+        let pages = of(&format!("pages {one}")).unwrap_or_else(|| panic!("{row:?}"));
+        assert_eq!(of(&format!("again {one}")), Some(100.0 * pages), "{row:?}");
+    }
+}
+
 #[test]
 fn what_outcomes_would_have_given_is_not_made_up() {
     let source = source();
@@ -103,6 +130,46 @@ fn what_outcomes_would_have_given_is_not_made_up() {
     let row = row.unwrap_or_else(|e| panic!("{e}")).targets.remove(0);
     assert!(row.values.iter().all(|v| v.measured.is_none()), "{row:?}");
     assert!(row.why.is_some_and(|why| why.contains("interrupted")));
+    // Whatever follows from it is unknown as well, and so is what no experiment of the row asks for.
+    for (grid, rows, part) in [
+        (
+            GRID_TEXT
+                .replace(
+                    "[default]",
+                    "[axis.further]\nof = \"one\"\nafter = [\"known\"]\n\
+                 columns.twice = { is = \"2 * known.pages[known = one]\", until = 1 }\n[default]",
+                )
+                .replace(
+                    "after = [\"known\"]\nbudget_refs",
+                    "after = [\"known\", \"further\"]\nbudget_refs",
+                ),
+            ROWS_TEXT.replace(
+                "is = 'known.pages'",
+                "is = 'further.twice[further = known]'",
+            ),
+            "interrupted",
+        ),
+        (
+            GRID_TEXT.to_owned(),
+            ROWS_TEXT.replace("experiment = [\"again\", \"all\"]", "experiment = \"all\""),
+            "no experiment of the row comes after axis known",
+        ),
+    ] {
+        let paper = paper_of(&grid, &rows, None).unwrap_or_else(|e| panic!("{e}"));
+        let stop = AtomicBool::new(part == "interrupted");
+        let stopped = Hooks {
+            stop: Some(&stop),
+            ..hooks(None)
+        };
+        let row = paper.reproduce(&options(false), stopped);
+        let row = row.unwrap_or_else(|e| panic!("{e}")).targets.remove(0);
+        let of = |name: &str| row.values.iter().find(|v| v.name.starts_with(name));
+        assert!(of("pages").and_then(|v| v.measured).is_none(), "{row:?}");
+        assert!(
+            row.why.as_ref().is_some_and(|why| why.contains(part)),
+            "{row:?}"
+        );
+    }
     // Nor is it written down.
     let written = experiments(&source, &options(false), hooks(None), "X-1");
     let names = written
@@ -119,6 +186,11 @@ fn columns_and_what_asks_for_them_are_checked() {
             "after = [\"known\"]",
             "after = [\"one\"]",
             "experiment.again.after: \"one\": allowed: axes whose values outcomes choose: known",
+        ),
+        (
+            "after = [\"known\"]",
+            "",
+            "experiment.again.budget_refs: allowed with after = \"known\": outcomes give it",
         ),
         (
             "pages = { is",
