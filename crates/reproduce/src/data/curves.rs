@@ -55,9 +55,13 @@ fn place(sizes: &[u64], share: &str) -> Valued<usize> {
     let whole = sizes.last().copied().unwrap_or(0);
     let asked = share.split_once('/').and_then(|(part, of)| {
         let (part, of): (u64, u64) = (part.parse().ok()?, of.parse().ok()?);
-        whole.checked_mul(part)?.checked_div(of)
+        (of > 0).then(|| (u128::from(whole) * u128::from(part), u128::from(of)))
     });
-    let found = asked.and_then(|asked| sizes.iter().position(|size| *size == asked));
+    // Exactly: a share in between is none.
+    let found = asked.and_then(|(asked, of)| {
+        let mut sizes = sizes.iter();
+        sizes.position(|size| u128::from(*size) * of == asked)
+    });
     found.ok_or_else(|| {
         let shares: Vec<String> = sizes.iter().map(|size| reduced(*size, whole)).collect();
         Fault::Wrong(format!(
@@ -75,4 +79,40 @@ fn reduced(part: u64, whole: u64) -> String {
     }
     let divisor = a.max(1);
     format!("{}/{}", part / divisor, whole / divisor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_one_of_the_sizes_exactly() {
+        let sizes = [100, 200, 300, 400];
+        for (share, at) in [
+            ("1/4", 0),
+            ("2/8", 0),
+            ("1/2", 1),
+            ("3/4", 2),
+            ("1/1", 3),
+            ("7/7", 3),
+        ] {
+            assert_eq!(place(&sizes, share), Ok(at), "{share}");
+        }
+        // Of these the first two would be a size if they were rounded down.
+        for share in [
+            "1001/4000",
+            "18446744073709551615/18446744073709551614",
+            "0/4",
+            "0/0",
+            "1/0",
+            "5/4",
+            "-1/4",
+            "0.25",
+            "",
+        ] {
+            let refused = place(&sizes, share).expect_err(share);
+            let allowed = format!("mpki_with(\"{share}\"): allowed: 1/4, 1/2, 3/4, 1/1");
+            assert_eq!(refused, Fault::Wrong(allowed));
+        }
+    }
 }
