@@ -336,7 +336,7 @@ mod tests {
         Ok(PathBuf::from("/nowhere/program.pbr"))
     }
 
-    /// No row is lost, whatever their files have.
+    /// No row is lost, and nothing is wrong with their files.
     #[test]
     fn every_system_has_its_targets() {
         for (system, letter, numbers, others) in [
@@ -350,6 +350,13 @@ mod tests {
             let all = numbers.chain(others.iter().map(|id| (*id).to_owned()));
             let all: Vec<String> = all.map(|id| format!("{letter}-{id}")).collect();
             assert_eq!(system.targets(), all, "{}", system.name());
+            let paper = system.paper(Path::new("nowhere"));
+            let paper = paper.and_then(data::DataPaper::checked);
+            let paper = paper.unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(
+                (paper.name(), paper.ids()),
+                (system.name(), system.targets())
+            );
             assert!(system.title().len() > 30, "{}", system.name());
         }
     }

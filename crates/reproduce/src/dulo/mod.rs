@@ -34,14 +34,6 @@ mod tests {
     use crate::{Hooks, Options, System, Wanted};
 
     #[test]
-    fn the_files_are_as_they_must_be() {
-        let paper = paper().and_then(DataPaper::checked);
-        let paper = paper.unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(paper.ids(), System::Dulo.targets());
-        assert_eq!(paper.name(), System::Dulo.name());
-    }
-
-    #[test]
     fn without_inputs_rows_that_need_some_say_so() {
         let rows = System::Dulo.targets().into_iter();
         let rows = rows.filter(|id| *id != "D-13");

@@ -29,17 +29,3 @@ pub(crate) fn paper() -> Result<DataPaper, ReproduceError> {
         known,
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::System;
-
-    #[test]
-    fn the_files_are_as_they_must_be() {
-        let paper = paper().and_then(DataPaper::checked);
-        let paper = paper.unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(paper.ids(), System::Mfc.targets());
-        assert_eq!(paper.name(), System::Mfc.name());
-    }
-}

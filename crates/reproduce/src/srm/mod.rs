@@ -38,20 +38,14 @@ pub(crate) fn paper(inputs: &Path) -> Result<DataPaper, ReproduceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::System;
 
     #[test]
-    fn the_files_are_as_they_must_be() {
+    fn with_recordings_of_postgresql_the_files_are_as_they_must_be() {
         let recorded = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
         for file in QUERIES {
             std::fs::write(recorded.path().join(file), "").unwrap_or_else(|e| panic!("{e}"));
         }
-        // Without recordings of PostgreSQL and with them.
-        for inputs in [Path::new("nowhere"), recorded.path()] {
-            let paper = paper(inputs).and_then(DataPaper::checked);
-            let paper = paper.unwrap_or_else(|e| panic!("{e}"));
-            assert_eq!(paper.ids(), System::Srm.targets());
-            assert_eq!(paper.name(), System::Srm.name());
-        }
+        let paper = paper(recorded.path()).and_then(DataPaper::checked);
+        paper.unwrap_or_else(|e| panic!("{e}"));
     }
 }
