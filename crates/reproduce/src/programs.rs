@@ -133,7 +133,7 @@ impl StandIn {
     /// Whether a recording that was made by hand is this program's, and whole, as far as the list says what it is.
     ///
     /// # Errors
-    /// It cannot be read, is incomplete, or of another command or length.
+    /// It cannot be read, is incomplete, or of another command or length. Reasons are joined by semicolons, so that none has one.
     pub(crate) fn check(&self, path: &Path) -> Result<(), String> {
         let recording = Recording::open(path).map_err(|e| e.to_string());
         let checked = recording.and_then(|recording| self.is_its(recording.header()));
@@ -149,7 +149,7 @@ impl StandIn {
         }
         if header.argv != self.command {
             return Err(format!(
-                "records {:?}; allowed: {:?}",
+                "records {:?}: allowed: {:?}",
                 header.argv, self.command
             ));
         }
@@ -158,7 +158,7 @@ impl StandIn {
         let refs = header.counts.references;
         if !(least..=most).contains(&refs) {
             return Err(format!(
-                "it has {refs} references; allowed: {least} to {most}"
+                "it has {refs} references: allowed: {least} to {most}"
             ));
         }
         Ok(())
@@ -236,7 +236,10 @@ mod tests {
         assert_eq!(check(&[], 1), Ok(()));
         for limit in [refs - refs / 20, 2 * refs] {
             let error = check(&argv, limit).expect_err("another length");
-            assert!(error.contains("references; allowed"), "{error}");
+            assert!(
+                error.contains("references: allowed") && !error.contains("; "),
+                "{error}"
+            );
         }
         let error = check(&["other".to_owned()], refs).expect_err("another command");
         assert!(error.contains("other"), "{error}");
