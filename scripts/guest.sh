@@ -32,7 +32,7 @@
 #   --disk FILE          a raw image, /dev/vda and on (pack with --module virtio_blk)
 #   --read-disk FILE     the same for reading only, so that several guests may have it at once
 #   --qemu ARGUMENT      one more argument of QEMU, such as -plugin; may be repeated
-#   --quiet              the console is printed only if something goes wrong
+#   --quiet              the console is printed only if something goes wrong; SIGHUP, SIGINT and SIGTERM end QEMU too
 #   --nodes N            memory nodes, with the memory and the processors in equal parts   1
 #   --parallel           processors run in parallel, on the emulator of `guest.sh emulator`
 #
@@ -540,7 +540,11 @@ boot() { # INITRD
     [ "$quiet" = 1 ] || warn "guest: QEMU $(version_of "$emulator"), processors: $cpus$how"
     if [ "$quiet" = 1 ]; then
         timeout --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
-            </dev/null >"$scratch/console" || code=$?
+            </dev/null >"$scratch/console" &
+        # Whoever ends this script ends QEMU.
+        trap 'kill "$!" || :; wait "$!" || :; exit 143' HUP INT TERM
+        wait "$!" || code=$?
+        trap - HUP INT TERM
     else
         set +e
         timeout --foreground --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \

@@ -1,15 +1,10 @@
 //! `piebald guest`: a stock kernel under QEMU with the machine model attached.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use piebald_experiment::{HostName, Whole};
-use piebald_guest::{BootError, Finding, Hooks, Scenario, Tools, boots, check, run as run_guests};
-use piebald_lab::machine_lines;
-use piebald_linux::available_bytes;
-use piebald_report::Study;
+use piebald_guest::{Finding, Scenario, check};
+use piebald_lab::host::Hosted;
 use serde_json::json;
 
 use crate::{
@@ -17,7 +12,7 @@ use crate::{
     json::Json,
     numbers,
     outputs::Outputs,
-    points::{Asked, Hosted, Sets, With},
+    points::{Asked, Sets},
 };
 
 /// Most boots of a policy and phase.
@@ -77,49 +72,35 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What guests are asked beside what all hosts are.
-pub(crate) struct Boots<'a> {
-    pub(crate) repetitions: Option<u32>,
-    pub(crate) seed: Option<u64>,
-    /// Guests at a time.
-    pub(crate) threads: Option<u16>,
-    pub(crate) plugin: Option<&'a Path>,
-}
-
 fn study(args: &RunArgs) -> Result<ExitCode, Failure> {
-    let repetitions = args.repetitions;
-    let overrides = repetitions.map_or_else(String::new, |n| format!(" --repetitions {n}"));
+    let overrides = (args.repetitions).map_or_else(String::new, |n| format!(" --repetitions {n}"));
     let asked = Asked {
         scenario: &args.scenario,
         sets: &args.sets,
         outputs: &args.outputs,
         store: args.store.as_deref(),
         quiet: args.quiet,
+        guests: args.threads,
+        plugin: args.plugin.as_deref(),
         verb: "guest run",
         overrides: &overrides,
     };
-    let boots = Boots {
-        repetitions,
-        seed: None,
-        threads: args.threads,
-        plugin: args.plugin.as_deref(),
-    };
-    run_file(&asked, &boots)
+    run_file(&asked, args.repetitions, None)
 }
 
-/// Runs a scenario in guests, at all points of its axes.
-pub(crate) fn run_file(asked: &Asked<'_>, with: &Boots<'_>) -> Result<ExitCode, Failure> {
+/// Runs a scenario in guests, at all points of its axes, with these instead of its own.
+pub(crate) fn run_file(
+    asked: &Asked<'_>,
+    repetitions: Option<u32>,
+    seed: Option<u64>,
+) -> Result<ExitCode, Failure> {
     let options = [
-        ("--seed", with.seed.is_some(), &["seed"][..]),
-        (
-            "--repetitions",
-            with.repetitions.is_some(),
-            &["repetitions"],
-        ),
+        ("--seed", seed.is_some(), &["seed"][..]),
+        ("--repetitions", repetitions.is_some(), &["repetitions"]),
     ];
     let read = |document| {
         let mut scenario = Scenario::of(document).map_err(Failure::usage)?;
-        if let Some(repetitions) = with.repetitions {
+        if let Some(repetitions) = repetitions {
             let range = 1..=MAX_REPETITIONS;
             if !range.contains(&repetitions) {
                 let allowed = format!("allowed: 1 to {MAX_REPETITIONS} in a guest");
@@ -129,7 +110,7 @@ pub(crate) fn run_file(asked: &Asked<'_>, with: &Boots<'_>) -> Result<ExitCode, 
             }
             scenario.experiment.repetitions = Whole::new(repetitions.into());
         }
-        if let Some(seed) = with.seed {
+        if let Some(seed) = seed {
             let most = i64::MAX as u64;
             if seed > most {
                 return Err(Failure::usage(format!(
@@ -138,62 +119,9 @@ pub(crate) fn run_file(asked: &Asked<'_>, with: &Boots<'_>) -> Result<ExitCode, 
             }
             scenario.experiment.seed = Whole::new(seed);
         }
-        Ok(Guests { scenario, with })
+        Ok(Box::new(scenario) as Box<dyn Hosted>)
     };
     asked.run(HostName::Guest, &options, read, || Ok(()))
-}
-
-/// A scenario of guests, and how they are booted.
-struct Guests<'a> {
-    scenario: Scenario,
-    with: &'a Boots<'a>,
-}
-
-impl Hosted for Guests<'_> {
-    fn title(&self) -> String {
-        self.scenario.title()
-    }
-
-    fn inputs(&self) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
-    fn run(&self, with: &mut With<'_>) -> Result<Study, Failure> {
-        let scenario = &self.scenario;
-        let stop = with.stop()?;
-        let tools = Tools::prepare(scenario, self.with.plugin).map_err(failure)?;
-        let all = boots(scenario);
-        let progress = |number: u32, what: &str| {
-            if !with.quiet {
-                crate::failure::say!("piebald: guest {} of {all}: {what}", number + 1);
-            }
-        };
-        let hooks = Hooks {
-            stop: Some(&stop),
-            progress: Some(&progress),
-            at_once: self.with.threads.unwrap_or_else(|| at_once(scenario)),
-            store: with.store.map(|store| &**store),
-        };
-        let mut study = run_guests(scenario, &tools, &hooks).map_err(failure)?;
-        study.machine.lines = machine_lines(&scenario.machine);
-        Ok(study)
-    }
-}
-
-/// Guests that run at a time unless the user says how many: each keeps one core busy, and all of them may
-/// come to hold as much memory as they have.
-fn at_once(scenario: &Scenario) -> u16 {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let fit = available_bytes(&meminfo).map_or(1, |bytes| bytes / 2 / scenario.memory().max(1));
-    cores.min(fit as usize).clamp(1, 1024) as u16
-}
-
-fn failure(error: BootError) -> Failure {
-    match error {
-        BootError::NoProgram(_) | BootError::NoPlugin(_) => Failure::usage(error),
-        _ => Failure::failed(error),
-    }
 }
 
 fn report(findings: &[Finding], json: &Json) -> Result<ExitCode, Failure> {

@@ -2,20 +2,32 @@
 
 use std::{
     io::IsTerminal,
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
     sync::{
-        Arc,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
 
-use piebald_experiment::{Document, HostName, Point};
-use piebald_lab::scenario;
+use piebald_experiment::{Document, HostName, MadeFile, Point, Words};
+use piebald_lab::{
+    host::{Ground, Hosted, NoStudy},
+    scenario,
+};
+use piebald_linux::available_bytes;
 use piebald_report::Study;
+use piebald_sim::Model;
 use piebald_store::Store;
 
-use crate::{failure::Failure, outputs::Outputs, running, store};
+use crate::{
+    failure::Failure,
+    made,
+    outputs::Outputs,
+    progress,
+    record::{self, NotCached},
+    running, store,
+};
 
 /// `--set`, of every verb that runs a scenario.
 #[derive(clap::Args)]
@@ -58,42 +70,6 @@ impl Sets {
     }
 }
 
-/// A scenario that its host has read.
-pub(crate) trait Hosted {
-    fn title(&self) -> String;
-    /// Files that it reads.
-    fn inputs(&self) -> Vec<PathBuf>;
-    /// Runs it.
-    ///
-    /// # Errors
-    /// Why there is no result.
-    fn run(&self, with: &mut With<'_>) -> Result<Study, Failure>;
-}
-
-/// What a run has from the command.
-pub(crate) struct With<'w> {
-    pub(crate) quiet: bool,
-    /// Where outcomes are kept.
-    pub(crate) store: Option<&'w Arc<Store>>,
-    stop: Option<Arc<AtomicBool>>,
-}
-
-impl With<'_> {
-    /// Set by a signal, of which the first does not end the program from now on.
-    pub(crate) fn stop(&mut self) -> Result<Arc<AtomicBool>, Failure> {
-        if let Some(stop) = &self.stop {
-            return Ok(stop.clone());
-        }
-        let stop = running::stop_flag()?;
-        self.stop = Some(stop.clone());
-        Ok(stop)
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed))
-    }
-}
-
 /// An option, whether it is given, and the keys that it replaces.
 type Replacing<'o> = (&'o str, bool, &'o [&'o str]);
 
@@ -105,6 +81,10 @@ pub(crate) struct Asked<'a> {
     /// Where outcomes are kept.
     pub(crate) store: Option<&'a str>,
     pub(crate) quiet: bool,
+    /// Guests at a time, if the user says how many.
+    pub(crate) guests: Option<u16>,
+    /// The plugin of guests, if it is not near this program.
+    pub(crate) plugin: Option<&'a Path>,
     /// How the command line begins.
     pub(crate) verb: &'a str,
     /// What it says beside `--set`, as it is given there.
@@ -113,11 +93,11 @@ pub(crate) struct Asked<'a> {
 
 impl Asked<'_> {
     /// Runs all points, which `read` makes of documents; `ready` is called before the first one.
-    pub(crate) fn run<T: Hosted>(
+    pub(crate) fn run(
         &self,
         host: HostName,
         options: &[Replacing<'_>],
-        read: impl Fn(Document) -> Result<T, Failure>,
+        read: impl Fn(Document) -> Result<Box<dyn Hosted>, Failure>,
         ready: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<ExitCode, Failure> {
         let points = self.sets.points(self.scenario, host)?;
@@ -133,17 +113,18 @@ impl Asked<'_> {
         self.outputs.check((scenarios.len(), single), &inputs)?;
         ready()?;
         let store = store::open(self.store, store::Default::Nowhere)?;
-        let mut with = With {
-            quiet: self.quiet,
-            store: store.as_ref(),
-            stop: None,
+        // Set by a signal, of which the first does not end the program once inputs are there.
+        let stop = OnceLock::new();
+        let is_stopped = || {
+            stop.get()
+                .is_some_and(|stop: &Arc<AtomicBool>| stop.load(Relaxed))
         };
         let found = || store.as_ref().map_or(0, |store| store.tally().found);
         let nr_points = scenarios.len();
         let (mut studies, mut failed) = (Vec::new(), None);
         for (number, (axes, scenario)) in scenarios.iter().enumerate() {
-            let not_run = |why: &str| self.placed(not_run(scenario, why), axes);
-            if with.is_stopped() {
+            let not_run = |why: &str| self.placed(not_run(&**scenario, why), axes);
+            if is_stopped() {
                 studies.push(not_run("interrupted"));
                 continue;
             }
@@ -151,7 +132,7 @@ impl Asked<'_> {
                 crate::failure::say!("piebald: point {} of {nr_points}", number + 1);
             }
             let before = found();
-            match scenario.run(&mut with) {
+            match self.run_one(host, &**scenario, store.as_ref(), &stop) {
                 Ok(study) => {
                     let stored = found() - before;
                     studies.push(self.placed(Study { stored, ..study }, axes));
@@ -180,6 +161,71 @@ impl Asked<'_> {
         }
     }
 
+    /// Runs one point.
+    fn run_one(
+        &self,
+        host: HostName,
+        asked: &dyn Hosted,
+        store: Option<&Arc<Store>>,
+        stop: &OnceLock<Arc<AtomicBool>>,
+    ) -> Result<Study, Failure> {
+        let begin = || {
+            if stop.get().is_none() {
+                let flag = running::stop_flag().map_err(|failure| failure.message().to_owned())?;
+                let _ = stop.set(flag);
+            }
+            Ok(stop.get().map(|stop| &**stop))
+        };
+        let interrupted = Mutex::new(false);
+        let record = |words: &[String], files: &[MadeFile], refs: u64| {
+            let words = made::here(words, files)?;
+            record::cached(&words, refs).map_err(|e| match e {
+                NotCached::Failed(problem) => problem,
+                NotCached::Interrupted(problem) => {
+                    *interrupted.lock().unwrap_or_else(PoisonError::into_inner) = true;
+                    problem
+                }
+            })
+        };
+        let bar = progress::bar(self.quiet);
+        let show = |what: &str, done: u64, planned: u64| match (what, planned) {
+            ("", _) => {
+                bar.set_length(planned);
+                bar.set_position(done);
+            }
+            _ if self.quiet => {}
+            // Before there is a bar.
+            (_, 0) if std::io::stderr().is_terminal() => crate::failure::say!("piebald: {what}"),
+            (_, 0) => {}
+            _ => {
+                let number = done + 1;
+                crate::failure::say!("piebald: {} {number} of {planned}: {what}", host.word());
+            }
+        };
+        // Runs are taken repetition by repetition, after a look at every policy.
+        let states = rayon::current_num_threads() + asked.policies().len();
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let result = asked.run(&Ground {
+            begin: &begin,
+            progress: Some(&show),
+            record: &record,
+            model: Some(&Model::keeping(states).with_store(store.cloned())),
+            store,
+            guests: self.guests,
+            // Guests may come to hold all that they have.
+            memory: available_bytes(&meminfo).map_or(0, |bytes| bytes / 2),
+            plugin: self.plugin,
+        });
+        bar.finish_and_clear();
+        let interrupted = interrupted
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        result.map_err(|why| match why {
+            NoStudy::Missing(why) | NoStudy::Impossible(why) if !interrupted => Failure::usage(why),
+            why => Failure::failed(why),
+        })
+    }
+
     /// A study with the point that it is of, and the command that gives it again.
     fn placed(&self, study: Study, axes: &[(String, String)]) -> Study {
         let (verb, file, overrides) = (self.verb, self.scenario.display(), self.overrides);
@@ -193,7 +239,7 @@ impl Asked<'_> {
 }
 
 /// A point that has no results, and why.
-fn not_run(scenario: &impl Hosted, why: &str) -> Study {
+fn not_run(scenario: &dyn Hosted, why: &str) -> Study {
     Study {
         title: scenario.title(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,22 +1,18 @@
 //! `piebald study SCENARIO.toml`
 
 use piebald_experiment::{Advise, Document, HostName, MAX_REFS, Text, Within, Words};
-use std::{cell::RefCell, io::IsTerminal, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
 use piebald_hw::nearest::did_you_mean;
-use piebald_lab::{Hooks, StudyError, scenario::Scenario, study};
-use piebald_report::Study;
-use piebald_sim::Model;
+use piebald_lab::{host::Hosted, scenario::Scenario};
 use piebald_units::Count;
 
 use crate::{
     command_line::first_given,
     failure::Failure,
-    guest, made, numbers,
+    guest, numbers,
     outputs::Outputs,
-    points::{Asked, Hosted, Sets, With},
-    progress,
-    record::{self, NotCached},
+    points::{Asked, Sets},
     running,
 };
 
@@ -89,17 +85,10 @@ fn in_guest(args: &Args) -> Result<ExitCode, Failure> {
     let asked = Asked {
         verb: "study --host guest",
         overrides: &overrides,
+        guests: args.threads,
         ..asked(args)
     };
-    guest::run_file(
-        &asked,
-        &guest::Boots {
-            repetitions: args.repetitions,
-            seed: args.seed,
-            threads: args.threads,
-            plugin: None,
-        },
-    )
+    guest::run_file(&asked, args.repetitions, args.seed)
 }
 
 /// What all hosts are asked.
@@ -110,6 +99,8 @@ fn asked(args: &Args) -> Asked<'_> {
         outputs: &args.outputs,
         store: args.store.as_deref(),
         quiet: args.quiet,
+        guests: None,
+        plugin: None,
         verb: "study",
         overrides: "",
     }
@@ -143,70 +134,11 @@ fn model(args: &Args) -> Result<ExitCode, Failure> {
         let document = with_budget(args, document)?;
         let mut scenario = Scenario::of(document).map_err(Failure::usage)?;
         apply(args, &mut scenario);
-        Ok(scenario)
+        Ok(Box::new(scenario) as Box<dyn Hosted>)
     };
     asked.run(HostName::Model, &options, read, || {
         running::threads(args.threads)
     })
-}
-
-impl Hosted for Scenario {
-    fn title(&self) -> String {
-        self.title.clone()
-    }
-
-    fn inputs(&self) -> Vec<PathBuf> {
-        Self::inputs(self)
-    }
-
-    fn run(&self, with: &mut With<'_>) -> Result<Study, Failure> {
-        let chooses = self.programs.iter().any(|p| p.regions.is_some());
-        if chooses && !with.quiet && std::io::stderr().is_terminal() {
-            // It reads whole recordings, before there is a bar.
-            crate::failure::say!("piebald: choosing regions");
-        }
-        let interrupted = RefCell::new(None);
-        let recorder = |words: &[String], refs: u64| {
-            let words = made::here(words, &self.made)?;
-            record::cached(&words, refs).map_err(|e| match e {
-                NotCached::Failed(problem) => problem,
-                NotCached::Interrupted(problem) => {
-                    *interrupted.borrow_mut() = Some(problem.clone());
-                    problem
-                }
-            })
-        };
-        let inputs = piebald_lab::prepare(self, &recorder);
-        if let Some(problem) = interrupted.into_inner() {
-            return Err(Failure::failed(problem));
-        }
-        let inputs = inputs.map_err(Failure::usage)?;
-        // Signals are caught once all inputs are there.
-        let stop = with.stop()?;
-        let bar = progress::bar(with.quiet);
-        let report = |done: u64, planned: u64| {
-            bar.set_length(planned);
-            bar.set_position(done);
-        };
-        // Runs are taken repetition by repetition, after a look at every policy.
-        let states = rayon::current_num_threads() + self.policies.len();
-        let model = Model::keeping(states).with_store(with.store.cloned());
-        let hooks = Hooks {
-            stop: Some(&stop),
-            progress: Some(&report),
-            model: Some(&model),
-        };
-        let result = study(self, &inputs, hooks);
-        bar.finish_and_clear();
-        result.map_err(|e| match e {
-            StudyError::Run { .. }
-            | StudyError::Kernel { .. }
-            | StudyError::SysMon { .. }
-            | StudyError::Nothing
-            | StudyError::NotKept { .. } => Failure::failed(e),
-            StudyError::Advise { .. } | StudyError::Colors { .. } => Failure::usage(e),
-        })
-    }
 }
 
 /// What the command line says beside `--set`, as it is given there.

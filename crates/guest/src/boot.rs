@@ -4,11 +4,15 @@
 //! is part of this library, and so are the programs of `programs/`, which are compiled
 //! without shared libraries when a scenario is prepared.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus, Stdio},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
 
 use piebald_experiment::{MadeFile, Policy, Program, Role, Tree};
 use piebald_qemu::{
@@ -16,6 +20,8 @@ use piebald_qemu::{
     find,
     system::{MAX_MEMORY, results::Results},
 };
+use piebald_store::NOT_KEPT;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     inputs,
@@ -59,6 +65,10 @@ const SCRATCH: &str = "scratch.img";
 const TREES: &str = "scratch";
 /// Folder of the files of `/data`.
 const DATA: &str = "data";
+/// What the script that starts QEMU said.
+const SAID: &str = "said";
+/// Between two looks at whether it has ended, or shall end.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Why a guest did not give results.
 #[derive(Debug, thiserror::Error)]
@@ -96,11 +106,14 @@ pub enum BootError {
         said: String,
     },
     /// The store is there to look only, and has no counts of this boot.
-    #[error("it was not booted yet")]
+    #[error("{NOT_KEPT}")]
     NotKept,
-    /// The caller asked to stop before the guest was booted.
-    #[error("stopped")]
+    /// The caller asked to stop before a repetition of any policy was whole.
+    #[error("stopped before the first repetition was complete: nothing to report")]
     Stopped,
+    /// The threads that boot guests.
+    #[error("threads for guests: {0}")]
+    Threads(rayon::ThreadPoolBuildError),
     /// What the plugin wrote is not what it should be.
     #[error("the plugin's results: {0}")]
     Results(String),
@@ -109,7 +122,7 @@ pub enum BootError {
 /// What all boots of a scenario share: scripts, programs and the image of `/data`, in a
 /// folder that goes with it.
 #[derive(Debug)]
-pub struct Tools {
+pub(crate) struct Tools {
     folder: tempfile::TempDir,
     emulator: Emulator,
     image: Option<PathBuf>,
@@ -122,7 +135,7 @@ impl Tools {
     ///
     /// # Errors
     /// What is missing or failed.
-    pub fn prepare(scenario: &Scenario, plugin: Option<&Path>) -> Result<Self, BootError> {
+    pub(crate) fn prepare(scenario: &Scenario, plugin: Option<&Path>) -> Result<Self, BootError> {
         let plugin = find::plugin(plugin).map_err(|e| BootError::NoPlugin(e.to_string()))?;
         let emulator = Emulator::find(Sort::Machine, None, &plugin);
         let emulator = emulator.map_err(|e| BootError::NoPlugin(e.to_string()))?;
@@ -276,7 +289,7 @@ impl Tools {
     ///
     /// # Errors
     /// What is missing or failed.
-    pub fn pack<'a>(
+    pub(crate) fn pack<'a>(
         &'a self,
         scenario: &'a Scenario,
         policy: &Policy,
@@ -360,7 +373,7 @@ impl Tools {
 
 /// A guest that is ready to boot.
 #[derive(Debug)]
-pub struct Packed<'a> {
+pub(crate) struct Packed<'a> {
     tools: &'a Tools,
     scenario: &'a Scenario,
     /// What is its own: the script, the initial file system, the scratch disk and the results.
@@ -401,11 +414,11 @@ impl Packed<'_> {
         options
     }
 
-    /// Boots it; what the plugin counted.
+    /// Boots it, unless somebody wants an end meanwhile; what the plugin counted.
     ///
     /// # Errors
     /// Why there is nothing to report.
-    pub fn boot(&self) -> Result<Results, BootError> {
+    pub(crate) fn boot(&self, stop: Option<&AtomicBool>) -> Result<Results, BootError> {
         let bytes = self.scenario.scratch();
         let scratch = (bytes > 0).then(|| self.own.path().join(SCRATCH));
         if let Some(image) = &scratch {
@@ -420,10 +433,10 @@ impl Packed<'_> {
         boot.arg(self.tools.plugin_argument(self.scenario, &output));
         boot.env("PIEBALD_GUEST_CPU", CPU);
         boot.env(Sort::Machine.variable(), &self.tools.emulator.qemu);
-        let ended = output_of(&mut boot)?;
-        if !ended.status.success() {
-            let why = reason(ended.status);
-            let said = last_lines(&[&ended.stdout[..], &ended.stderr[..]].concat());
+        let (status, said) = ended(&mut boot, &self.own.path().join(SAID), stop)?;
+        if !status.success() {
+            let why = reason(status);
+            let said = last_lines(&said);
             return Err(BootError::Guest { why, said });
         }
         let results = Results::read(&output).map_err(BootError::Results)?;
@@ -550,6 +563,34 @@ fn run(tool: &str, command: &mut Command) -> Result<Vec<u8>, BootError> {
     })
 }
 
+/// How a script ended, and all that it said, which lies in this file meanwhile. It is asked to end as soon as `stop` is set.
+fn ended(
+    command: &mut Command,
+    said: &Path,
+    stop: Option<&AtomicBool>,
+) -> Result<(ExitStatus, Vec<u8>), BootError> {
+    let program = PathBuf::from(command.get_program());
+    let not_run = |source| failed(&program, source);
+    let file = File::create(said).map_err(|e| failed(said, e))?;
+    let other = file.try_clone().map_err(|e| failed(said, e))?;
+    let started = command.stdin(Stdio::null()).stdout(file).stderr(other);
+    let mut child = started.spawn().map_err(not_run)?;
+    let mut is_asked = false;
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(not_run)? {
+            break status;
+        }
+        if !is_asked && stop.is_some_and(|stop| stop.load(Relaxed)) {
+            is_asked = true;
+            // It is a child that nobody has waited for: nothing else can have its number.
+            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+        }
+        std::thread::sleep(LOOK);
+    };
+    let said = std::fs::read(said).map_err(|e| failed(said, e))?;
+    Ok((status, said))
+}
+
 fn output_of(command: &mut Command) -> Result<std::process::Output, BootError> {
     let ended = command.stdin(Stdio::null()).output();
     ended.map_err(|source| BootError::File {
@@ -588,6 +629,36 @@ mod golden;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_boot_ends_when_somebody_wants_an_end_and_not_before() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = folder.path().join("said");
+        let script = |text: &str| {
+            let mut bash = Command::new("bash");
+            bash.args(["-c", text]);
+            bash
+        };
+        let whole = ended(&mut script("echo one; echo two >&2; exit 3"), &said, None);
+        let (status, text) = whole.expect("it ran");
+        assert_eq!((status.code(), &text[..]), (Some(3), &b"one\ntwo\n"[..]));
+        let stop = AtomicBool::new(false);
+        // It would take an hour, and says when it can be asked to end.
+        let waits = "trap 'echo asked; exit 143' TERM; echo ready; sleep 3600 & wait";
+        let ended = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| ended(&mut script(waits), &said, Some(&stop)));
+            while !std::fs::read_to_string(&said).is_ok_and(|text| text == "ready\n") {
+                std::thread::sleep(LOOK);
+            }
+            stop.store(true, Relaxed);
+            waiting.join().expect("no panic")
+        });
+        let (status, text) = ended.expect("it ran");
+        assert_eq!(
+            (status.code(), &text[..]),
+            (Some(143), &b"ready\nasked\n"[..])
+        );
+    }
 
     #[test]
     fn the_last_lines_are_text() {

@@ -1,9 +1,9 @@
 //! Stock kernels under QEMU, with the machine model attached.
 //!
 //! A [`Scenario`] names programs, the virtual processors that they run on, and policies:
-//! without the module, or with it and colours for some programs. [`run`] boots a guest for
-//! every repetition, policy and phase (the target alone, and beside the others), and fills
-//! the record that studies fill as well; [`check`] says what a computer lacks for that.
+//! without the module, or with it and colours for some programs. It [runs](piebald_lab::host::Hosted::run)
+//! by a boot for every repetition, policy and phase (the target alone, and beside the others), which
+//! fill the record that studies of the model fill as well; [`check`] says what a computer lacks for that.
 //!
 //! * `scenario`: what to run; `inputs`: the files that programs read;
 //! * `script`: what the guest does; `boot`: QEMU, the plugin, and the results;
@@ -19,7 +19,6 @@ mod scenario;
 mod script;
 mod study;
 
-pub use boot::{BootError, Packed, Tools, compile, has_program, own_program, sources, write_files};
+pub use boot::{BootError, compile, has_program, own_program, sources, write_files};
 pub use check::{Finding, check};
 pub use scenario::Scenario;
-pub use study::{Hooks, Progress, boots, run};

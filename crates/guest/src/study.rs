@@ -1,17 +1,23 @@
 //! From what the plugin counted to the record of a study.
 
-use std::sync::{
-    OnceLock,
-    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+use std::{
+    borrow::Cow,
+    fmt,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+    time::Instant,
 };
-use std::time::Instant;
 
-use piebald_experiment::{self as experiment, Policy, Program};
-use piebald_qemu::system::results::{Results, VcpuCounts};
-use piebald_report::{
-    Extra, LevelMpki, MachineSummary, Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
+use piebald_experiment::{self as experiment, Document, Policy, Program};
+use piebald_hw::spec::MachineSpec;
+use piebald_lab::{
+    Counted,
+    host::{Ground, Hosted, NoStudy},
+    machine_lines,
+    runs::{self, Listed},
 };
-use piebald_store::Store;
+use piebald_qemu::system::results::{Results, VcpuCounts};
+use piebald_report::{Extra, MachineSummary, Metrics, PolicyResult, ProgramResult, Role, Study};
 
 use crate::{
     boot::{BootError, Tools},
@@ -23,52 +29,6 @@ use crate::{
 /// Number of the region that targets count in.
 const REGION: u16 = 1;
 
-/// Told before each boot, by the thread that makes it: its number from 0, and what it is.
-pub type Progress<'a> = &'a (dyn Fn(u32, &str) + Sync);
-
-/// What the caller wants to know and to decide meanwhile.
-#[derive(Default)]
-pub struct Hooks<'a> {
-    /// Set: no further boot is begun.
-    pub stop: Option<&'a AtomicBool>,
-    /// Where it has got to.
-    pub progress: Option<Progress<'a>>,
-    /// Guests at a time; 0 counts as 1. Each keeps one processor busy.
-    pub at_once: u16,
-    /// Boots that are there are not made again, and what is made is kept.
-    pub store: Option<&'a Store>,
-}
-
-impl Hooks<'_> {
-    fn stops(&self) -> bool {
-        self.stop.is_some_and(|stop| stop.load(Relaxed))
-    }
-
-    fn tell(&self, number: u32, what: &str) {
-        if let Some(progress) = self.progress {
-            progress(number, what);
-        }
-    }
-}
-
-/// What one boot gave.
-struct Seen {
-    vcpus: Vec<VcpuCounts>,
-}
-
-/// The boots of one policy: of each repetition alone and together.
-#[derive(Default)]
-struct Boots {
-    alone: Vec<Seen>,
-    together: Vec<Seen>,
-}
-
-/// What a boot gave: the target's counts, and all results.
-type Booted = Result<(Vec<VcpuCounts>, Results), BootError>;
-
-/// Boots a policy, together or alone, in a repetition.
-type Boot<'a> = &'a (dyn Fn(&Policy, bool, u32) -> Booted + Sync);
-
 /// A boot of the plan.
 #[derive(Clone, Copy)]
 struct Planned {
@@ -78,98 +38,209 @@ struct Planned {
     together: bool,
 }
 
-/// Boots that [`run`] makes.
-pub fn boots(scenario: &Scenario) -> u32 {
-    let phases = scenario.phases().len() as u32;
-    phases * scenario.repetitions() * scenario.policies().len() as u32
+impl Listed for Planned {
+    fn policy(&self) -> usize {
+        self.policy
+    }
+
+    fn repetition(&self) -> u32 {
+        self.repetition
+    }
 }
 
-/// Runs everything.
-///
-/// A policy whose boot fails is not booted again, the others go on, and the study says what
-/// failed and that it is not complete; so does an interrupted one.
+/// What a boot gave.
+struct Seen {
+    /// The target's counts, by virtual processor.
+    vcpus: Vec<VcpuCounts>,
+    results: Results,
+}
+
+/// A boot that gave nothing.
+struct Failed {
+    what: String,
+    error: BootError,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.error)
+    }
+}
+
+/// Makes a boot of the plan.
+type Boot<'a> = &'a (dyn Fn(&Planned) -> Result<Seen, BootError> + Sync);
+
+/// What the caller wants to know and to decide meanwhile.
+#[derive(Clone, Copy, Default)]
+struct Hooks<'a> {
+    /// Set: no further boot is begun.
+    stop: Option<&'a AtomicBool>,
+    /// Told before each boot, by the thread that makes it: what it is, its number from 0, and how many there are.
+    progress: Option<&'a (dyn Fn(&str, u64, u64) + Sync)>,
+    /// Guests at a time; 0 counts as 1. Each keeps one processor busy.
+    at_once: usize,
+}
+
+impl Hooks<'_> {
+    fn stops(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Relaxed))
+    }
+}
+
+impl Hosted for Scenario {
+    fn document(&self) -> &Document {
+        &self.document
+    }
+
+    fn title(&self) -> String {
+        Self::title(self)
+    }
+
+    fn machine(&self) -> &MachineSpec {
+        &self.machine
+    }
+
+    fn policies(&self) -> Vec<&str> {
+        let policies = Self::policies(self).iter();
+        policies.map(|p| p.name.as_str()).collect()
+    }
+
+    fn programs(&self) -> Vec<Cow<'_, str>> {
+        let programs = self.experiment.program.iter();
+        programs.map(Program::name).collect()
+    }
+
+    fn runs_of(&self, program: usize) -> (bool, bool) {
+        let is_target = Hosted::programs(self).get(program) == Some(&self.target().name());
+        let phases = self.phases();
+        (is_target && phases.contains(&false), phases.contains(&true))
+    }
+
+    fn repetitions(&self) -> u32 {
+        Self::repetitions(self)
+    }
+
+    fn seed(&self) -> u64 {
+        self.experiment.seed.get()
+    }
+
+    /// What guests need is looked for when they are packed.
+    fn inputs(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Boots a guest for every repetition, policy and phase. A policy whose boot fails is not booted again.
+    fn run(&self, ground: &Ground<'_>) -> Result<Study, NoStudy> {
+        let stop = (ground.begin)().map_err(NoStudy::NotRun)?;
+        self.boot_all(ground, stop).map_err(|error| {
+            let says = error.to_string();
+            match error {
+                BootError::NoProgram(_) | BootError::NoPlugin(_) => NoStudy::Missing(says),
+                BootError::Guest { .. } | BootError::Results(_) => NoStudy::Failed(says),
+                // What could not be begun was not run.
+                _ => NoStudy::NotRun(says),
+            }
+        })
+    }
+}
+
+impl Scenario {
+    fn boot_all(&self, ground: &Ground<'_>, stop: Option<&AtomicBool>) -> Result<Study, BootError> {
+        let tools = &Tools::prepare(self, ground.plugin)?;
+        let sums = ground.store.map(|_| tools.sums(self)).transpose()?;
+        let boot = |planned: &Planned| {
+            let policy = &Self::policies(self)[planned.policy];
+            let packed = tools.pack(self, policy, planned.together, planned.repetition)?;
+            // What gives no counts is not kept.
+            let make = || {
+                let results = packed.boot(stop)?;
+                region(&results)?;
+                Ok(results)
+            };
+            let results = match ground.store.zip(sums.as_ref()) {
+                None => make()?,
+                Some((store, sums)) => keep(store, &packed.identity(sums)?, stop, make)?,
+            };
+            let vcpus = region(&results)?;
+            Ok(Seen { vcpus, results })
+        };
+        let hooks = Hooks {
+            stop,
+            progress: ground.progress,
+            at_once: self.at_once(ground),
+        };
+        run_with(self, hooks, &boot)
+    }
+
+    /// Each guest keeps one processor busy, and all of them may come to hold as much memory as they have.
+    fn at_once(&self, ground: &Ground<'_>) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let fit = || (ground.memory / self.memory().max(1)) as usize;
+        let guests = ground.guests.map(usize::from);
+        guests.unwrap_or_else(|| cores().min(fit()))
+    }
+}
+
+/// Runs everything with what makes a boot; the study says which policies failed, and that it is not complete,
+/// as an interrupted one does.
 ///
 /// # Errors
-/// The first failure, if no boot gave anything.
-pub fn run(scenario: &Scenario, tools: &Tools, hooks: &Hooks<'_>) -> Result<Study, BootError> {
-    let sums = hooks.store.map(|_| tools.sums(scenario)).transpose()?;
-    let boot = |policy: &Policy, together, repetition| {
-        let packed = tools.pack(scenario, policy, together, repetition)?;
-        // What gives no counts is not kept.
-        let make = || {
-            let results = packed.boot()?;
-            region(&results)?;
-            Ok(results)
-        };
-        let results = match hooks.store.zip(sums.as_ref()) {
-            None => make()?,
-            Some((store, sums)) => keep(store, &packed.identity(sums)?, hooks.stop, make)?,
-        };
-        Ok((region(&results)?, results))
-    };
-    run_with(scenario, hooks, &boot)
-}
-
-/// [`run`] with what boots a policy, together or alone, in a repetition, and gives the
-/// target's counts and all results.
-fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<Study, BootError> {
-    let begun = Instant::now();
-    let mut study = empty(scenario);
-    let mut all: Vec<Boots> = scenario
-        .policies()
-        .iter()
-        .map(|_| Boots::default())
-        .collect();
-    let mut first_failure = None;
-    let mut cpu_seconds = 0.0;
+/// No repetition of any policy is whole: the first failure, or an interrupt.
+fn run_with(scenario: &Scenario, hooks: Hooks<'_>, boot: Boot<'_>) -> Result<Study, BootError> {
+    let started = Instant::now();
     let plan = planned(scenario);
-    for (planned, booted) in plan.iter().zip(boot_all(scenario, &plan, hooks, boot)) {
-        let Planned {
-            repetition,
-            policy,
-            together,
-        } = *planned;
-        let (seen, policy) = (&mut all[policy], &scenario.policies()[policy]);
-        let (vcpus, results) = match booted {
-            None => {
-                study.complete = false;
-                continue;
-            }
-            Some(Err(error)) => {
-                study.complete = false;
-                let what = title(policy, together, repetition);
-                study.warnings.push(format!("{what}: {error}"));
-                first_failure.get_or_insert(error);
-                continue;
-            }
-            Some(Ok(given)) => given,
-        };
-        weigh(&mut study, &results);
-        // One of each policy: beside the others, if there are any.
-        if repetition == 0 && together == scenario.phases().contains(&true) {
-            let map = held::set_map(scenario, policy, together, &results);
-            study.set_maps.extend(map);
+    let begun = AtomicU32::new(0);
+    let run = |_: usize, planned: &Planned| {
+        if hooks.stops() {
+            return Ok(None);
         }
-        cpu_seconds += results.work.cpu_seconds;
-        let boots = if together {
-            &mut seen.together
-        } else {
-            &mut seen.alone
-        };
-        boots.push(Seen { vcpus });
+        let what = title(scenario, planned);
+        let number = begun.fetch_add(1, Relaxed);
+        if let Some(show) = hooks.progress {
+            show(&what, number.into(), plan.len() as u64);
+        }
+        match boot(planned) {
+            // It was ended, and has not failed.
+            Err(_) if hooks.stops() => Ok(None),
+            Err(error) => Err(Failed { what, error }),
+            Ok(seen) => Ok(Some(seen)),
+        }
+    };
+    let at_once = hooks.at_once.clamp(1, plan.len().max(1));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(at_once).build();
+    let pool = pool.map_err(BootError::Threads)?;
+    let is_looked_for = |failed: &Failed| matches!(failed.error, BootError::NotKept);
+    let policies = scenario.policies().len();
+    let ran = pool.install(|| runs::in_order(&plan, policies, is_looked_for, run));
+    let complete = ran.is_complete();
+    let left = ran.left(&plan, scenario.repetitions());
+    let (left, seen) = left.map_err(|failed| failed.error)?;
+    let mut study = Study {
+        complete,
+        ..empty(scenario)
+    };
+    study.warnings.extend(left.warnings);
+    seen.iter()
+        .flatten()
+        .for_each(|s| weigh(&mut study, &s.results));
+    let booted = Booted {
+        scenario,
+        plan: &plan,
+        seen: &seen,
+    };
+    for (policy, repetitions) in left.policies.into_iter().zip(left.repetitions) {
+        let whole = (0..repetitions).filter(|r| booted.is_whole(policy, *r));
+        let whole: Vec<u32> = whole.collect();
+        if !whole.is_empty() {
+            study.policies.push(booted.policy(policy, &whole));
+            study.set_maps.extend(booted.set_map(policy));
+        }
     }
-    let nothing = all
-        .iter()
-        .all(|boots| boots.alone.is_empty() && boots.together.is_empty());
-    if let Some(error) = first_failure.filter(|_| nothing) {
-        return Err(error);
+    if study.policies.is_empty() {
+        return Err(BootError::Stopped);
     }
-    study.policies = scenario
-        .policies()
-        .iter()
-        .zip(&all)
-        .map(|(policy, boots)| policy_result(scenario, policy, boots))
-        .collect();
+    let works = seen.iter().flatten().map(|s| s.results.work.cpu_seconds);
+    let cpu_seconds: f64 = works.sum();
     if cpu_seconds > 0.0 {
         study.notes.push(format!(
             "{:.1} million references per processor second while something was watched, \
@@ -177,10 +248,11 @@ fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<St
             study.simulated_refs as f64 / cpu_seconds / 1e6
         ));
     }
-    study.host_seconds = begun.elapsed().as_secs_f64();
+    study.host_seconds = started.elapsed().as_secs_f64();
     Ok(study)
 }
 
+/// All boots, repetition by repetition.
 fn planned(scenario: &Scenario) -> Vec<Planned> {
     let mut plan = Vec::new();
     for repetition in 0..scenario.repetitions() {
@@ -196,50 +268,14 @@ fn planned(scenario: &Scenario) -> Vec<Planned> {
     plan
 }
 
-/// Makes the boots of a plan, in its order, so many at a time. None: it was not begun, as its policy had failed
-/// before, or the user wanted an end, begun or not.
-fn boot_all(
-    scenario: &Scenario,
-    plan: &[Planned],
-    hooks: &Hooks<'_>,
-    boot: Boot<'_>,
-) -> Vec<Option<Booted>> {
-    let (next, begun) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let failed: Vec<AtomicBool> = (scenario.policies().iter())
-        .map(|_| AtomicBool::new(false))
-        .collect();
-    let given: Vec<OnceLock<Booted>> = plan.iter().map(|_| OnceLock::new()).collect();
-    let work = || {
-        loop {
-            let at = next.fetch_add(1, Relaxed);
-            let Some(one) = plan.get(at) else { break };
-            let (policy, has_failed) = (&scenario.policies()[one.policy], &failed[one.policy]);
-            if hooks.stops() || has_failed.load(Relaxed) {
-                continue;
-            }
-            let number = begun.fetch_add(1, Relaxed) as u32;
-            hooks.tell(number, &title(policy, one.together, one.repetition));
-            let booted = boot(policy, one.together, one.repetition);
-            // An interrupt reaches QEMU as well, and is no failure.
-            if booted.is_err() && hooks.stops() {
-                continue;
-            }
-            has_failed.fetch_or(booted.is_err(), Relaxed);
-            let _ = given[at].set(booted);
-        }
+fn title(scenario: &Scenario, planned: &Planned) -> String {
+    let phase = if planned.together {
+        "together"
+    } else {
+        "alone"
     };
-    std::thread::scope(|scope| {
-        for _ in 1..usize::from(hooks.at_once).min(plan.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    given.into_iter().map(OnceLock::into_inner).collect()
-}
-
-fn title(policy: &Policy, together: bool, repetition: u32) -> String {
-    let phase = if together { "together" } else { "alone" };
-    format!("{}, {phase}, repetition {}", policy.name, repetition + 1)
+    let policy = &scenario.policies()[planned.policy].name;
+    format!("{policy}, {phase}, repetition {}", planned.repetition + 1)
 }
 
 /// The counts of the region, by virtual processor.
@@ -296,7 +332,7 @@ fn empty(scenario: &Scenario) -> Study {
         machine: MachineSummary {
             name: scenario.machine.name.clone(),
             title: scenario.machine.title.clone(),
-            lines: Vec::new(),
+            lines: machine_lines(&scenario.machine),
         },
         features: vec!["coherence".to_owned()],
         missing: [
@@ -321,119 +357,131 @@ fn empty(scenario: &Scenario) -> Study {
     }
 }
 
-fn policy_result(scenario: &Scenario, policy: &Policy, boots: &Boots) -> PolicyResult {
-    let description = match scenario.module(policy) {
-        None => "the stock kernel".to_owned(),
-        Some(_) => {
-            let colors = scenario.experiment.program.iter().filter_map(|program| {
-                let colors = scenario.colors_in_words(policy, program)?;
-                Some(format!("{} {colors}", program.name()))
-            });
-            let colors = colors.collect::<Vec<_>>().join(", ");
-            let colors = match colors.as_str() {
-                "" => "",
-                _ => &format!("; colors: {colors}"),
-            };
-            let zone = if srm(policy).is_some() {
-                "; SRM-buffer"
-            } else {
-                ""
-            };
-            format!("with the module{zone}{colors}")
+/// The boots of a plan and what they gave.
+struct Booted<'a> {
+    scenario: &'a Scenario,
+    plan: &'a [Planned],
+    /// In the order of the plan.
+    seen: &'a [Option<Seen>],
+}
+
+impl Booted<'_> {
+    fn seen(&self, policy: usize, repetition: u32, together: bool) -> Option<&Seen> {
+        let is_it = |one: &Planned| {
+            (one.policy, one.repetition, one.together) == (policy, repetition, together)
+        };
+        let at = self.plan.iter().position(is_it)?;
+        self.seen[at].as_ref()
+    }
+
+    fn is_whole(&self, policy: usize, repetition: u32) -> bool {
+        let mut phases = self.scenario.phases().iter();
+        phases.all(|together| self.seen(policy, repetition, *together).is_some())
+    }
+
+    /// Who had which sets, in the first repetition: beside the others, if there are any.
+    fn set_map(&self, at: usize) -> Option<piebald_report::SetMap> {
+        let together = self.scenario.phases().contains(&true);
+        let seen = self.seen(at, 0, together)?;
+        let policy = &self.scenario.policies()[at];
+        held::set_map(self.scenario, policy, together, &seen.results)
+    }
+
+    fn policy(&self, at: usize, whole: &[u32]) -> PolicyResult {
+        let policy = &self.scenario.policies()[at];
+        let programs = self.scenario.experiment.program.iter();
+        let programs = programs.map(|program| self.program(at, program, whole));
+        PolicyResult {
+            name: policy.name.clone(),
+            description: described(self.scenario, policy),
+            programs: programs.collect(),
+            course: None,
         }
-    };
-    let program = |program: &Program| program_result(scenario, policy, boots, program);
-    PolicyResult {
-        name: policy.name.clone(),
-        description,
-        programs: scenario.experiment.program.iter().map(program).collect(),
-        course: None,
+    }
+
+    fn program(&self, at: usize, program: &Program, whole: &[u32]) -> ProgramResult {
+        let scenario = self.scenario;
+        let of = |together: bool| {
+            let seen = whole.iter().filter_map(|r| self.seen(at, *r, together));
+            let counts = seen.filter_map(|s| s.vcpus.get(usize::from(vcpu(program))));
+            metrics(scenario, &counts.map(counted).collect::<Vec<Counted>>())
+        };
+        let phases = scenario.phases();
+        let is_target = program.name() == scenario.target().name();
+        let alone = match is_target && phases.contains(&false) {
+            true => of(false),
+            false => Metrics::default(),
+        };
+        let together = phases.contains(&true).then(|| of(true));
+        // The target does the same work in both; the others do as much as fits beside it.
+        let slowdown = together
+            .as_ref()
+            .filter(|_| is_target)
+            .and_then(|t| alone.time_ps.slowdown(&t.time_ps));
+        ProgramResult {
+            name: program.name().into_owned(),
+            role: match program.role {
+                experiment::Role::Target => Role::Target,
+                experiment::Role::Polluter => Role::Polluter,
+            },
+            cores: vcpu(program).to_string(),
+            colors: scenario.colors_in_words(&scenario.policies()[at], program),
+            input: command(program).join(" "),
+            beside: None,
+            alone,
+            together,
+            slowdown,
+            regions: None,
+        }
     }
 }
 
-fn program_result(
-    scenario: &Scenario,
-    policy: &Policy,
-    boots: &Boots,
-    program: &Program,
-) -> ProgramResult {
-    let of = |seen: &[Seen]| {
-        let counts = seen
-            .iter()
-            .filter_map(|s| s.vcpus.get(usize::from(vcpu(program))));
-        metrics(scenario, &counts.collect::<Vec<_>>())
+/// A policy in words.
+fn described(scenario: &Scenario, policy: &Policy) -> String {
+    if scenario.module(policy).is_none() {
+        return "the stock kernel".to_owned();
+    }
+    let colors = scenario.experiment.program.iter().filter_map(|program| {
+        let colors = scenario.colors_in_words(policy, program)?;
+        Some(format!("{} {colors}", program.name()))
+    });
+    let colors = match colors.collect::<Vec<_>>().join(", ").as_str() {
+        "" => String::new(),
+        colors => format!("; colors: {colors}"),
     };
-    let is_target = program.name() == scenario.target().name();
-    let alone = match is_target {
-        true => of(&boots.alone),
-        false => Metrics::default(),
-    };
-    let together = (!boots.together.is_empty()).then(|| of(&boots.together));
-    // The target does the same work in both; the others do as much as fits beside it.
-    let slowdown = together
-        .as_ref()
-        .filter(|_| is_target)
-        .and_then(|t| alone.time_ps.slowdown(&t.time_ps));
-    ProgramResult {
-        name: program.name().into_owned(),
-        role: match program.role {
-            experiment::Role::Target => Role::Target,
-            experiment::Role::Polluter => Role::Polluter,
-        },
-        cores: vcpu(program).to_string(),
-        colors: scenario.colors_in_words(policy, program),
-        input: command(program).join(" "),
-        beside: None,
-        alone,
-        together,
-        slowdown,
-        regions: None,
+    let zone = srm(policy).map_or("", |_| "; SRM-buffer");
+    format!("with the module{zone}{colors}")
+}
+
+/// What the plugin counted on a program's processor.
+fn counted(counts: &VcpuCounts) -> Counted {
+    let level = |k: usize| counts.levels.get(k).copied().unwrap_or_default();
+    let levels = [0, 1, 2].map(level);
+    let from_memory = counts.memory_reads + counts.prefetch_reads;
+    Counted {
+        time_ps: counts.time_ps as f64,
+        instructions: counts.instructions as f64,
+        refs: counts.references as f64,
+        misses: levels.map(|l| l.misses as f64),
+        accesses: levels.map(|l| l.accesses as f64),
+        row_hits: counts.row_hits as f64,
+        row_accesses: (counts.row_hits + counts.row_closed + counts.row_conflicts) as f64,
+        memory_bytes: 64.0 * (from_memory + counts.memory_writes) as f64,
+        memory_lines: from_memory as f64,
     }
 }
 
-fn metrics(scenario: &Scenario, seen: &[&VcpuCounts]) -> Metrics {
-    let sample =
-        |of: &dyn Fn(&VcpuCounts) -> f64| Sample::new(seen.iter().map(|c| of(c)).collect());
-    let ratio = |a: f64, b: f64| if b == 0.0 { f64::NAN } else { a / b };
-    let hertz = scenario.machine.core.clock.0 as f64;
-    let per_kilo = |n: u64, c: &VcpuCounts| ratio(1e3 * n as f64, c.instructions as f64);
-    let names = level_names(scenario);
-    let last = names.len().saturating_sub(1);
-    let level = |(k, name): (usize, &String)| LevelMpki {
-        level: name.clone(),
-        mpki: sample(&|c| per_kilo(c.levels[k].misses, c)),
-        accesses: sample(&|c| per_kilo(c.levels[k].accesses, c)),
-    };
+fn metrics(scenario: &Scenario, counted: &[Counted]) -> Metrics {
+    let metrics = Counted::metrics(counted, &scenario.machine);
+    let last = metrics.mpki.last().map(|last| Extra {
+        name: format!("{} misses per million instructions", last.level),
+        unit: String::new(),
+        value: last.mpki.scaled(1e3),
+    });
     Metrics {
-        time_ps: sample(&|c| c.time_ps as f64),
-        instructions: sample(&|c| c.instructions as f64),
-        refs: sample(&|c| c.references as f64),
-        ipc: sample(&|c| ratio(c.instructions as f64, c.time_ps as f64 * hertz * 1e-12)),
-        mpki: names.iter().enumerate().map(level).collect(),
-        row_hit_rate: Some(sample(&|c| {
-            let all = c.row_hits + c.row_closed + c.row_conflicts;
-            ratio(c.row_hits as f64, all as f64)
-        })),
-        dram_bytes_per_s: sample(&|c| {
-            let lines = c.memory_reads + c.prefetch_reads + c.memory_writes;
-            ratio(64e12 * lines as f64, c.time_ps as f64)
-        }),
-        extra: vec![Extra {
-            name: format!("{} misses per million instructions", names[last]),
-            unit: String::new(),
-            value: sample(&|c| 1e3 * per_kilo(c.levels[last].misses, c)),
-        }],
-        ..Metrics::default()
+        extra: last.into_iter().collect(),
+        ..metrics
     }
-}
-
-/// Names of the data levels, innermost first, as the model has them.
-fn level_names(scenario: &Scenario) -> Vec<String> {
-    let caches = &scenario.machine.cache;
-    let data = caches
-        .iter()
-        .filter(|c| c.holds != piebald_hw::spec::Holds::Instruction);
-    data.map(|c| c.name.clone()).collect()
 }
 
 #[cfg(test)]

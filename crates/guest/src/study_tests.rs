@@ -48,6 +48,7 @@ fn counts(instructions: u64, time_ps: u64, misses: u64) -> VcpuCounts {
 fn seen(of_sort: VcpuCounts) -> Seen {
     Seen {
         vcpus: vec![counts(500, 1000, 4), of_sort],
+        results: results(),
     }
 }
 
@@ -70,12 +71,15 @@ pub(crate) fn results() -> Results {
 #[test]
 fn figures_are_those_of_the_programs_own_processor() {
     let scenario = scenario();
-    let boots = Boots {
-        alone: vec![seen(counts(1_000_000, 1_000_000_000, 40))],
-        together: vec![seen(counts(1_000_000, 1_500_000_000, 9000))],
+    let boot = |planned: &Planned| {
+        Ok(seen(match planned.together {
+            false => counts(1_000_000, 1_000_000_000, 40),
+            true => counts(1_000_000, 1_500_000_000, 9000),
+        }))
     };
-    let result = policy_result(&scenario, &scenario.policies()[0], &boots);
-    let [sort, scan] = &result.programs[..] else {
+    let study = run_with(&scenario, Hooks::default(), &boot).expect("runs");
+    assert!(study.complete && !study.machine.lines.is_empty());
+    let [sort, scan] = &study.policies[0].programs[..] else {
         panic!("two programs");
     };
     assert_eq!(sort.slowdown.as_ref().map(|s| s.mean), Some(0.5));
@@ -90,6 +94,8 @@ fn figures_are_those_of_the_programs_own_processor() {
     assert!((sort.alone.ipc.mean - 1e6 / 2.93e6).abs() < 1e-9);
     assert!(scan.slowdown.is_none(), "its work is not fixed");
     assert!(!scan.alone.time_ps.is_known());
+    let unknown = [&together.pages, &together.huge_pages, &together.faults];
+    assert!(unknown.iter().all(|u| u.n() == 0), "only a kernel can tell");
     let scanned = scan.together.as_ref().expect("was there");
     assert_eq!(scanned.instructions.mean, 500.0);
 }
@@ -97,14 +103,14 @@ fn figures_are_those_of_the_programs_own_processor() {
 #[test]
 fn every_policy_repetition_and_phase_is_a_boot() {
     let mut scenario = scenario();
-    assert_eq!(boots(&scenario), 4);
+    assert_eq!(planned(&scenario).len(), 4);
     scenario
         .experiment
         .policy
         .push(scenario.policies()[0].clone());
-    assert_eq!(boots(&scenario), 8);
+    assert_eq!(planned(&scenario).len(), 8);
     scenario.experiment.program.truncate(1);
-    assert_eq!(boots(&scenario), 4);
+    assert_eq!(planned(&scenario).len(), 4);
 }
 
 #[test]
@@ -121,58 +127,109 @@ fn a_region_that_was_not_written_is_an_error() {
     assert_eq!(last[0].instructions, 7);
 }
 
-#[test]
-fn a_policy_that_fails_takes_nothing_from_the_others() {
+/// With a second policy.
+fn two_policies() -> Scenario {
     let mut scenario = scenario();
     let mut other = scenario.policies()[0].clone();
     other.name = "other".into();
     scenario.experiment.policy.push(other);
-    let asked = std::sync::Mutex::new(Vec::new());
-    let boot = |policy: &Policy, together: bool, repetition: u32| {
-        let mut asked = asked.lock().expect("nobody panicked");
-        asked.push((policy.name.clone(), together, repetition));
-        match policy.name == "stock" && together {
-            true => Err(BootError::Results("it is gone".into())),
-            false => Ok((vec![counts(500, 1000, 4); 2], results())),
+    scenario
+}
+
+#[test]
+fn a_policy_that_fails_takes_nothing_from_the_others() {
+    let scenario = two_policies();
+    for fails_in in [0, 1] {
+        let asked = std::sync::Mutex::new(0);
+        let boot = |planned: &Planned| {
+            *asked.lock().expect("nobody panicked") += 1;
+            let fails = planned.policy == 0 && planned.together && planned.repetition == fails_in;
+            match fails {
+                true => Err(BootError::Results("it is gone".into())),
+                false => Ok(seen(counts(500, 1000, 4))),
+            }
+        };
+        let study = run_with(&scenario, Hooks::default(), &boot).expect("the other policy ran");
+        assert!(!study.complete);
+        let told = format!(
+            "stock, together, repetition {}: the plugin's results: it is gone; {}",
+            fails_in + 1,
+            [
+                "this policy is left out",
+                "of this policy, the first of 2 repetitions is shown"
+            ][fails_in as usize]
+        );
+        assert!(study.warnings.contains(&told), "{:?}", study.warnings);
+        // Alone and together are of the same repetitions.
+        let shown = study.policies.iter().map(|policy| {
+            let sort = &policy.programs[0];
+            let together = sort.together.as_ref().map_or(0, |t| t.instructions.n());
+            (&*policy.name, sort.alone.instructions.n(), together)
+        });
+        let shown: Vec<(&str, usize, usize)> = shown.collect();
+        let other = ("other", 2, 2);
+        if fails_in == 0 {
+            assert_eq!(shown, [other]);
+            // Alone and together, and the other twice; the one that failed is not asked again.
+            assert_eq!(asked.into_inner().expect("nobody panicked"), 6);
+        } else {
+            assert_eq!(shown, [("stock", 1, 1), other]);
         }
-    };
-    let study = run_with(&scenario, &Hooks::default(), &boot).expect("the other policy ran");
-    assert!(!study.complete);
-    let told = "stock, together, repetition 1: the plugin's results: it is gone";
-    assert!(
-        study.warnings.iter().any(|w| w == told),
-        "{:?}",
-        study.warnings
-    );
-    let [stock, other] = &study.policies[..] else {
-        panic!("two policies");
-    };
-    assert_eq!(stock.programs[0].alone.instructions.n(), 1);
-    assert!(stock.programs[0].together.is_none());
-    let together = other.programs[0]
-        .together
-        .as_ref()
-        .expect("was run together");
-    assert_eq!(together.instructions.n(), 2);
-    // Alone and together, and the other twice; the one that failed is not asked again.
-    assert_eq!(asked.into_inner().expect("nobody panicked").len(), 6);
+    }
+}
+
+#[test]
+fn an_end_leaves_the_repetitions_that_are_whole() {
+    let scenario = two_policies();
+    // Of two policies, twice alone and together: how many boots, and what is left of them.
+    for (boots, left) in [
+        (1, &[][..]),
+        (3, &[("stock", 1)]),
+        (7, &[("stock", 2), ("other", 1)]),
+    ] {
+        let stop = AtomicBool::new(false);
+        let begun = std::sync::atomic::AtomicUsize::new(0);
+        let boot = |_: &Planned| {
+            if begun.fetch_add(1, Relaxed) == boots {
+                stop.store(true, Relaxed);
+                return Err(BootError::Results("killed as well".into()));
+            }
+            Ok(seen(counts(500, 1000, 4)))
+        };
+        let hooks = Hooks {
+            stop: Some(&stop),
+            ..Hooks::default()
+        };
+        let study = run_with(&scenario, hooks, &boot);
+        if left.is_empty() {
+            let error = study.expect_err("nothing is whole").to_string();
+            assert!(error.contains("nothing to report"), "{error}");
+            continue;
+        }
+        let study = study.expect("something is whole");
+        assert!(!study.complete);
+        let shown = study.policies.iter();
+        let shown = shown.map(|p| (&*p.name, p.programs[0].alone.instructions.n()));
+        assert_eq!(shown.collect::<Vec<_>>(), left);
+    }
 }
 
 #[test]
 fn guests_that_run_at_once_give_what_they_give_in_turn() {
-    let mut scenario = scenario();
-    let mut other = scenario.policies()[0].clone();
-    other.name = "other".into();
-    scenario.experiment.policy.push(other);
+    let scenario = two_policies();
     let told = std::sync::Mutex::new(Vec::new());
-    let boot = |policy: &Policy, together: bool, repetition: u32| {
+    let boot = |planned: &Planned| {
         // The later ones end first.
-        let wait = 20 * u64::from(policy.name == "stock") + 10 * u64::from(!together);
+        let wait = 20 * u64::from(planned.policy == 0) + 10 * u64::from(!planned.together);
         std::thread::sleep(std::time::Duration::from_millis(wait));
-        let misses = 8 * u64::from(repetition) + 4 * u64::from(together) + policy.name.len() as u64;
-        Ok((vec![counts(500, 1000 + misses, misses); 2], results()))
+        let misses = 8 * u64::from(planned.repetition)
+            + 4 * u64::from(planned.together)
+            + planned.policy as u64
+            + 5;
+        Ok(seen(counts(500, 1000 + misses, misses)))
     };
-    let progress = |number: u32, what: &str| {
+    let progress = |what: &str, number: u64, all: u64| {
+        assert_eq!(all, 8);
         let mut told = told.lock().expect("nobody panicked");
         told.push((number, what.to_owned()));
     };
@@ -182,7 +239,7 @@ fn guests_that_run_at_once_give_what_they_give_in_turn() {
             at_once,
             ..Hooks::default()
         };
-        let mut study = run_with(&scenario, &hooks, &boot).expect("all ran");
+        let mut study = run_with(&scenario, hooks, &boot).expect("all ran");
         assert!(study.complete);
         study.host_seconds = 0.0;
         study
@@ -190,20 +247,25 @@ fn guests_that_run_at_once_give_what_they_give_in_turn() {
     let [one, three, many] = [0, 3, 100].map(with);
     assert_eq!(one, three);
     assert_eq!(one, many);
-    let mut numbers: Vec<u32> = told.lock().expect("nobody panicked")[8..16]
+    let mut numbers: Vec<u64> = told.lock().expect("nobody panicked")[8..16]
         .iter()
         .map(|(number, _)| *number)
         .collect();
     numbers.sort_unstable();
-    assert_eq!(numbers, (0..8).collect::<Vec<u32>>());
+    assert_eq!(numbers, (0..8).collect::<Vec<u64>>());
 }
 
 #[test]
 fn if_nothing_runs_the_first_failure_is_the_error() {
     let scenario = scenario();
-    let boot = |_: &Policy, together: bool, repetition: u32| {
+    let boot = |planned: &Planned| {
+        let Planned {
+            together,
+            repetition,
+            ..
+        } = planned;
         Err(BootError::Results(format!("{together} {repetition}")))
     };
-    let error = run_with(&scenario, &Hooks::default(), &boot).expect_err("nothing ran");
+    let error = run_with(&scenario, Hooks::default(), &boot).expect_err("nothing ran");
     assert!(error.to_string().ends_with("false 0"), "{error}");
 }

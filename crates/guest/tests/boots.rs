@@ -1,9 +1,10 @@
 //! Boots of real guests. They need QEMU system mode and what `piebald guest check` names,
 //! and take minutes: `cargo test --release -p piebald-guest --test boots -- --ignored`.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use piebald_guest::{Hooks, Scenario, Tools, run};
+use piebald_guest::Scenario;
+use piebald_lab::host::{Ground, Hosted};
 use piebald_report::{Metrics, Study};
 use piebald_store::Store;
 
@@ -33,8 +34,7 @@ name = "stock"
 "#;
 
 fn study(scenario: &Scenario) -> Study {
-    let tools = Tools::prepare(scenario, None).expect("prepares");
-    run(scenario, &tools, &Hooks::default()).expect("runs")
+    scenario.run(&Ground::default()).expect("runs")
 }
 
 fn phases(study: &Study) -> (&Metrics, &Metrics) {
@@ -90,15 +90,13 @@ fn what_was_booted_is_not_booted_again() {
     let path = Path::new("guest.toml");
     let folder = tempfile::tempdir().expect("a folder");
     let study = |text: &str| {
-        let store = Store::open(folder.path(), "e").expect("a store");
+        let store = Arc::new(Store::open(folder.path(), "e").expect("a store"));
         let scenario = Scenario::parse(text, path).expect("is good");
-        // Prepared anew: programs are compiled and files are made each time.
-        let tools = Tools::prepare(&scenario, None).expect("prepares");
-        let hooks = Hooks {
+        // Programs are compiled and files are made each time.
+        let study = scenario.run(&Ground {
             store: Some(&store),
-            ..Hooks::default()
-        };
-        let study = run(&scenario, &tools, &hooks);
+            ..Ground::default()
+        });
         (study, store.tally().found, store.tally().kept)
     };
     let (first, found, kept) = study(&text);
@@ -123,8 +121,8 @@ fn what_was_booted_is_not_booted_again() {
 fn a_program_that_fails_in_the_guest_is_told() {
     let text = SCENARIO.replace("786432", "1");
     let scenario = Scenario::parse(&text, Path::new("guest.toml")).expect("is good");
-    let tools = Tools::prepare(&scenario, None).expect("prepares");
-    let error = run(&scenario, &tools, &Hooks::default()).expect_err("mergesort refuses");
+    let error = scenario.run(&Ground::default());
+    let error = error.expect_err("mergesort refuses");
     let error = error.to_string();
     assert!(error.contains("a program failed, 104"), "{error}");
     assert!(error.contains("mergesort INTS TIMES"), "{error}");
@@ -173,8 +171,8 @@ fn a_client_is_answered_from_directories_of_this_computer() {
     let (alone, together) = phases(&answered);
     assert!(alone.instructions.mean > 0.0 && together.instructions.mean > 0.0);
     std::fs::remove_file(tree.join("answer")).expect("removed");
-    let tools = Tools::prepare(&scenario, None).expect("prepares");
-    let error = run(&scenario, &tools, &Hooks::default()).expect_err("nothing to read");
+    let error = scenario.run(&Ground::default());
+    let error = error.expect_err("nothing to read");
     let error = error.to_string();
     assert!(error.contains("session: sh: no answer"), "{error}");
 }

@@ -204,3 +204,37 @@ fn processors_run_in_parallel_if_that_is_asked_for_and_there_is_no_plugin() {
         );
     }
 }
+
+#[test]
+fn a_signal_ends_the_emulator_too() {
+    let place = Place::new("10.0.13");
+    let here = |name: &str| place.0.fakes().join(name);
+    // It would run for an hour, and notes its number.
+    let waits = "#!/bin/bash\ncase $1 in --version) echo 'QEMU emulator version 10.0.13' ;; \
+                 *) echo $$ >\"$FAKES/new\" && mv \"$FAKES/new\" \"$FAKES/pid\"; exec sleep 3600 ;; esac\n";
+    program(&here("qemu-system-x86_64"), waits);
+    let kernel = place.store().join("6.12.1-x/boot");
+    fs::create_dir_all(&kernel).expect("a folder");
+    fs::write(kernel.join("vmlinuz-6.12.1-x"), "").expect("written");
+    fs::write(place.store().join("6.12.1-x/complete"), "").expect("written");
+    fs::write(here("initrd"), "").expect("written");
+    for signal in ["TERM", "INT", "HUP"] {
+        let _ = fs::remove_file(here("pid"));
+        let pid = here("pid").display().to_string();
+        // Signals reach the script alone, as when a program that waits for it sends them. Without job control
+        // jobs in the background take no SIGINT.
+        let script = format!(
+            "set -m\nbash {}/scripts/guest.sh boot \"$FAKES/initrd\" --quiet & script=$!\n\
+             until [ -e {pid} ]; do sleep 0.05; done\n\
+             kill -{signal} $script; wait $script; echo $?\n\
+             if kill -0 $(cat {pid}) 2>/dev/null; then echo there; else echo gone; fi\n",
+            piebald_house::root().display(),
+        );
+        let path = here("script");
+        fs::write(&path, script).expect("written");
+        let variables = [("PIEBALD_GUEST_KERNEL", "6.12.1-x")];
+        let call = (&*path.display().to_string(), "");
+        let (_, printed, said) = place.0.call_with(call, &[], &variables);
+        assert_eq!(printed, "143\ngone\n", "{signal}: {said}");
+    }
+}

@@ -1,11 +1,11 @@
 //! From the outcomes of runs to the record of results.
 
 use piebald_experiment::MissCurves;
-use piebald_hw::{CurvePoint, Features, Machine, Options, spec::MachineSpec};
+use piebald_hw::{CurvePoint, Features, Machine, Options};
 use piebald_os_model::sched::SchedConfig;
 use piebald_report::{
-    LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult, ProgramResult,
-    RegionCheck, RegionFigures, RegionResult, RegionSet, Sample, SetMap, SetMapSpeed, Study,
+    MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult, ProgramResult, RegionCheck,
+    RegionFigures, RegionResult, RegionSet, Sample, SetMap, SetMapSpeed, Study,
 };
 use piebald_sim::{MapSample, Outcome};
 use piebald_units::{CoreSet, PAGE_SIZE, Picos};
@@ -19,7 +19,7 @@ use crate::{
     prepare::Prepared,
     scenario::{ProgramEntry, Scenario},
     study::{StudyError, map_job},
-    tally::{Fill, Tally, Zone},
+    tally::{self, Counted, Fill, Tally, Zone},
 };
 
 /// Groups of sets that a set map shows.
@@ -382,13 +382,14 @@ impl Results<'_> {
             jobs.filter_map(|job| self.measured(at, job)).collect()
         };
         let figures = |tallies: &[Tally]| RegionFigures {
-            cpi: tallies.iter().map(|t| t.cpi(hertz)).collect(),
+            cpi: tallies.iter().map(|t| t.counted.cpi(hertz)).collect(),
             last_level_mpki: tallies
                 .iter()
-                .map(|t| t.per_kilo(t.misses[deepest]))
+                .map(|t| t.counted.per_kilo(t.counted.misses[deepest]))
                 .collect(),
         };
-        let times = |tallies: &[Tally]| -> Sample { tallies.iter().map(|t| t.time_ps).collect() };
+        let times =
+            |tallies: &[Tally]| -> Sample { tallies.iter().map(|t| t.counted.time_ps).collect() };
         let regions = foci(self.inputs, at)
             .zip(&parts.regions.regions)
             .zip(&parts.entries)
@@ -432,8 +433,9 @@ impl Results<'_> {
                 focus: None,
             },
         )?;
-        let regions = self.tally(at, 0, 0, Phase::Alone(at))?;
-        let mpki = |t: &Tally| t.per_kilo(t.misses[deepest]);
+        let whole = whole.counted;
+        let regions = self.tally(at, 0, 0, Phase::Alone(at))?.counted;
+        let mpki = |c: &Counted| c.per_kilo(c.misses[deepest]);
         let relative = |found: f64, whole: f64| (found - whole) / whole;
         Some(RegionCheck {
             last_level: self.levels().last().cloned().unwrap_or_default(),
@@ -450,30 +452,14 @@ impl Results<'_> {
     fn metrics(&self, tallies: &[Tally]) -> Metrics {
         let spec = &self.scenario.machine;
         let of = |f: &dyn Fn(&Tally) -> f64| -> Sample { tallies.iter().map(f).collect() };
-        let hertz = spec.core.clock.0 as f64;
-        let levels = self.levels().into_iter().enumerate();
-        let mpki = levels.map(|(k, level)| LevelMpki {
-            level,
-            mpki: of(&|t| t.per_kilo(t.misses[k])),
-            accesses: of(&|t| t.per_kilo(t.accesses[k])),
-        });
+        let counted: Vec<Counted> = tallies.iter().map(|t| t.counted).collect();
         Metrics {
-            time_ps: of(&|t| t.time_ps),
-            instructions: of(&|t| t.instructions),
-            refs: of(&|t| t.refs),
-            ipc: of(&|t| t.instructions / (t.time_ps * 1e-12 * hertz)),
-            mpki: mpki.collect(),
-            occupancy: Vec::new(),
-            row_hit_rate: Some(of(&|t| t.row_hits / t.row_accesses)),
-            dram_bytes_per_s: of(&|t| t.memory_bytes / (t.time_ps * 1e-12)),
             tlb_mpki: (self.scenario.features.tlb && spec.tlb.is_some())
-                .then(|| of(&|t| t.per_kilo(t.walks))),
+                .then(|| of(&|t| t.counted.per_kilo(t.walks))),
             pages: of(&|t| t.pages),
             huge_pages: of(&|t| t.huge_pages),
             faults: of(&|t| t.faults),
-            memory_reads: of(&|t| t.per_kilo(t.memory_lines)),
-            colors: None,
-            extra: Vec::new(),
+            ..Counted::metrics(&counted, spec)
         }
     }
 
@@ -532,7 +518,7 @@ impl Results<'_> {
         let deepest = self.deepest();
         let misses = |phase: Phase| {
             let tally = self.tally(program, 0, 0, phase)?;
-            Some(tally.per_kilo(tally.misses[deepest]))
+            Some(tally.counted.per_kilo(tally.counted.misses[deepest]))
         };
         let mut points = Vec::new();
         for ways in curve_ways(self.scenario) {
@@ -556,7 +542,7 @@ impl Results<'_> {
         let size = self.scenario.machine.last_level().size.0;
         let parts = curve.points.len() as u64;
         let point = |point: &CurvePoint| {
-            let misses = tally.per_kilo(point.misses as f64);
+            let misses = tally.counted.per_kilo(point.misses as f64);
             (size * u64::from(point.colors) / parts, misses)
         };
         Some(curve.points.iter().map(point).collect())
@@ -564,7 +550,7 @@ impl Results<'_> {
 
     /// Names of the data path's levels.
     fn levels(&self) -> Vec<String> {
-        level_names(&self.scenario.machine)
+        tally::level_names(&self.scenario.machine)
     }
 
     /// Place of the last level among them.
@@ -649,12 +635,4 @@ fn missing(scenario: &Scenario) -> Vec<String> {
         .filter(|n| !scenario.features.on().contains(n));
     missing.extend(off.map(|n| format!("{n}: switched off in this study")));
     missing
-}
-
-/// Names of the data path's levels.
-fn level_names(spec: &MachineSpec) -> Vec<String> {
-    match Machine::new(spec, &Options::default()) {
-        Ok(machine) => machine.level_names().to_vec(),
-        Err(_) => Vec::new(),
-    }
 }

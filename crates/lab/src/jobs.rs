@@ -6,7 +6,7 @@ use piebald_report::Role;
 use piebald_sim::Course;
 use piebald_units::Bytes;
 
-use crate::{divided, prepare::Prepared, scenario::Scenario};
+use crate::{divided, prepare::Prepared, runs::Listed, scenario::Scenario};
 
 /// One run of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +17,16 @@ pub(crate) struct Job {
     /// The program that is measured in one of its regions. Without it, all programs are
     /// measured that no regions stand for.
     pub(crate) focus: Option<Focus>,
+}
+
+impl Listed for Job {
+    fn policy(&self) -> usize {
+        self.policy
+    }
+
+    fn repetition(&self) -> u32 {
+        self.repetition
+    }
 }
 
 /// A region of a program, by their places in the scenario and among the regions.

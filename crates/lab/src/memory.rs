@@ -125,10 +125,10 @@ const OF_ZONE: [Figure<Zone>; 4] = [
 const OF_READS: [Figure<Tally>; 7] = [
     ("read by calls", "MB", |t| t.read_bytes * 1e-6),
     ("read by calls in a second", "MB/s", |t| {
-        t.read_bytes * 1e-6 / (t.time_ps * 1e-12)
+        t.read_bytes * 1e-6 / (t.counted.time_ps * 1e-12)
     }),
     ("from memory for each byte read", "B", |t| {
-        64.0 * t.memory_lines / t.read_bytes
+        64.0 * t.counted.memory_lines / t.read_bytes
     }),
     ("of these, by demands", "B", |t| {
         64.0 * t.demand_lines / t.read_bytes

@@ -12,7 +12,7 @@ use piebald_experiment::{Frames, MAX_REFS};
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Instant,
 };
@@ -21,12 +21,12 @@ use piebald_os_model::kernel::ColorLimit;
 use piebald_policy::hvr::utility::UtilityError;
 use piebald_report::{Role, Study};
 use piebald_sim::{
-    Case, CaseError, ColorSetup, CurveRequest, MapRequest, Model, NOT_KEPT, Outcome, ProgramSetup,
-    Progress, SimError, Stay, Threads, Watch, mix,
+    Case, CaseError, ColorSetup, CurveRequest, MapRequest, Model, Outcome, ProgramSetup, Progress,
+    SimError, Stay, Threads, Watch, mix,
 };
+use piebald_store::NOT_KEPT;
 use piebald_units::{ColorSet, CoreSet, Picos};
 use piebald_workload::{Program, Reader};
-use rayon::prelude::*;
 
 use crate::{
     advise,
@@ -35,10 +35,10 @@ use crate::{
     colors,
     divided::{self, Counted},
     drawn::{Repetition, share_of},
-    failures::Failures,
     jobs::{Focus, Job, Phase, group_of, groups, jobs, members, narrow_last_level, timed},
     meter::{Meter, Shown},
     prepare::Prepared,
+    runs::{self, Left},
     scenario::{BeforeEntry, BeforeInput, Scenario},
     sysmon::{self, Unwatched},
 };
@@ -119,6 +119,13 @@ pub enum StudyError {
     Nothing,
 }
 
+impl StudyError {
+    /// Does it say that a run is not there, where none is made?
+    pub(crate) const fn is_looked_for(&self) -> bool {
+        matches!(self, Self::NotKept { .. })
+    }
+}
+
 /// A scenario with its inputs.
 pub struct Lab<'a> {
     scenario: &'a Scenario,
@@ -157,34 +164,17 @@ pub(crate) fn run_all(
     // Runs are taken repetition by repetition: there are at most as many states at once.
     let own = Model::keeping(rayon::current_num_threads() + 1);
     let lab = Lab::new(scenario, inputs, hooks, (&jobs, &own));
-    // Runs are taken in the list's order, whoever takes them, so that a stop
-    // leaves whole repetitions.
-    let next = AtomicUsize::new(0);
-    let failures = Failures::of(scenario);
-    let take = |_| {
-        let at = next.fetch_add(1, Ordering::Relaxed);
-        let job = jobs[at];
-        let outcome = match failures.has(job.policy) {
-            true => None,
-            false => lab.run_unless_stopped(at, job).unwrap_or_else(|error| {
-                failures.note(job.policy, at, error);
-                None
-            }),
-        };
-        (at, outcome)
-    };
-    let runs = (0..jobs.len()).into_par_iter().with_max_len(1).map(take);
-    let mut results: Vec<(usize, Option<Outcome>)> = runs.collect();
-    results.sort_by_key(|(at, _)| *at);
-    let results: Vec<Option<Outcome>> = results.into_iter().map(|(_, o)| o).collect();
-    let complete = results.iter().all(Option::is_some);
-    let left = failures.without(scenario, jobs, results)?;
-    let (scenario, jobs, results) = (&left.scenario, left.jobs, left.outcomes);
+    let run = |at, job: &Job| lab.run_unless_stopped(at, *job);
+    let policies = scenario.policies.len();
+    let ran = runs::in_order(&jobs, policies, StudyError::is_looked_for, run);
+    let complete = ran.is_complete();
+    let (left, outcomes) = ran.left(&jobs, scenario.repetitions)?;
+    let (scenario, jobs, results) = &without_failed(scenario, &left, jobs, outcomes);
     let mut study = assemble(&Results {
         scenario,
         inputs,
-        jobs: &jobs,
-        outcomes: &results,
+        jobs,
+        outcomes: results,
         repetitions: &left.repetitions,
     })?;
     study.warnings.extend(left.warnings);
@@ -207,6 +197,27 @@ pub(crate) fn run_all(
     study.simulated_refs = results.iter().flatten().map(|o| o.refs).sum();
     study.host_seconds = start.elapsed().as_secs_f64();
     Ok(study)
+}
+
+/// The study without policies of which no repetition is left.
+fn without_failed(
+    scenario: &Scenario,
+    left: &Left,
+    jobs: Vec<Job>,
+    outcomes: Vec<Option<Outcome>>,
+) -> (Scenario, Vec<Job>, Vec<Option<Outcome>>) {
+    let policies = left.policies.iter().map(|p| scenario.policies[*p].clone());
+    let scenario = Scenario {
+        policies: policies.collect(),
+        ..scenario.clone()
+    };
+    let place = |job: Job| {
+        let policy = left.policies.iter().position(|p| *p == job.policy)?;
+        Some(Job { policy, ..job })
+    };
+    let pairs = jobs.into_iter().zip(outcomes);
+    let (jobs, outcomes) = pairs.filter_map(|(job, o)| Some((place(job)?, o))).unzip();
+    (scenario, jobs, outcomes)
 }
 
 impl<'a> Lab<'a> {

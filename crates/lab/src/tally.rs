@@ -1,23 +1,39 @@
 //! What a program did, measured or put together from its regions.
 
-use piebald_hw::LevelFill;
+use piebald_hw::{LevelFill, Machine, Options, spec::MachineSpec};
+use piebald_report::{LevelMpki, Metrics, Sample};
 use piebald_sim::Region;
+
+/// What a machine counted in a program's measured part, whoever its kernel was.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counted {
+    /// Picoseconds.
+    pub time_ps: f64,
+    /// The kernel's for the program included.
+    pub instructions: f64,
+    /// References.
+    pub refs: f64,
+    /// Misses of the data path's levels, innermost first.
+    pub misses: [f64; 3],
+    /// Accesses of them.
+    pub accesses: [f64; 3],
+    /// Of the accesses to rows of DRAM, those that found theirs open.
+    pub row_hits: f64,
+    /// All of them.
+    pub row_accesses: f64,
+    /// Bytes from and to memory.
+    pub memory_bytes: f64,
+    /// Lines that came from memory.
+    pub memory_lines: f64,
+}
 
 /// Sums over a program's measured part. Those of a program that regions stand for are estimates
 /// for all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Tally {
-    pub(crate) time_ps: f64,
-    /// The kernel's for the program included.
-    pub(crate) instructions: f64,
-    pub(crate) refs: f64,
-    /// Misses of the data path's levels.
-    pub(crate) misses: [f64; 3],
-    /// Accesses of them.
-    pub(crate) accesses: [f64; 3],
-    pub(crate) row_hits: f64,
-    pub(crate) row_accesses: f64,
-    pub(crate) memory_bytes: f64,
+    pub(crate) counted: Counted,
+    /// Of the lines that came from memory, those that demands waited for: the others were prefetched.
+    pub(crate) demand_lines: f64,
     pub(crate) walks: f64,
     pub(crate) faults: f64,
     /// Time of faults that move pages to the colours that HVR gives.
@@ -42,10 +58,6 @@ pub(crate) struct Tally {
     /// Threads that came to another core, and those of them that a read was the reason for.
     pub(crate) migrations: f64,
     pub(crate) read_moves: f64,
-    /// Lines that came from memory, and those of them that demands waited for: the others were
-    /// prefetched.
-    pub(crate) memory_lines: f64,
-    pub(crate) demand_lines: f64,
     /// Of each level of the data path, how full the sets that it used were; of regions, the
     /// mean by weight.
     pub(crate) fill: [Fill; 3],
@@ -98,9 +110,9 @@ impl From<&LevelFill> for Fill {
     }
 }
 
-impl Tally {
-    /// Each figure times `count`, those that are no sums times `level`.
-    fn add(&mut self, other: &Self, count: f64, level: f64) {
+impl Counted {
+    /// Each figure times `count`.
+    fn add(&mut self, other: &Self, count: f64) {
         let sums = [
             (&mut self.time_ps, other.time_ps),
             (&mut self.instructions, other.instructions),
@@ -108,6 +120,54 @@ impl Tally {
             (&mut self.row_hits, other.row_hits),
             (&mut self.row_accesses, other.row_accesses),
             (&mut self.memory_bytes, other.memory_bytes),
+            (&mut self.memory_lines, other.memory_lines),
+        ];
+        let levels = self.misses.iter_mut().zip(other.misses);
+        let levels = levels.chain(self.accesses.iter_mut().zip(other.accesses));
+        for (sum, value) in sums.into_iter().chain(levels) {
+            *sum += count * value;
+        }
+    }
+
+    /// What it comes to, of a program in its repetitions. What only a kernel can tell is not there.
+    pub fn metrics(counted: &[Self], spec: &MachineSpec) -> Metrics {
+        let of = |f: &dyn Fn(&Self) -> f64| -> Sample { counted.iter().map(f).collect() };
+        let hertz = spec.core.clock.0 as f64;
+        let levels = level_names(spec).into_iter().enumerate();
+        let mpki = levels.map(|(k, level)| LevelMpki {
+            level,
+            mpki: of(&|t| t.per_kilo(t.misses[k])),
+            accesses: of(&|t| t.per_kilo(t.accesses[k])),
+        });
+        Metrics {
+            time_ps: of(&|t| t.time_ps),
+            instructions: of(&|t| t.instructions),
+            refs: of(&|t| t.refs),
+            ipc: of(&|t| t.instructions / (t.time_ps * 1e-12 * hertz)),
+            mpki: mpki.collect(),
+            row_hit_rate: Some(of(&|t| t.row_hits / t.row_accesses)),
+            dram_bytes_per_s: of(&|t| t.memory_bytes / (t.time_ps * 1e-12)),
+            memory_reads: of(&|t| t.per_kilo(t.memory_lines)),
+            ..Metrics::default()
+        }
+    }
+
+    /// Clock cycles per instruction.
+    pub(crate) fn cpi(&self, hertz: f64) -> f64 {
+        self.time_ps * 1e-12 * hertz / self.instructions
+    }
+
+    /// Events of which there were `n`, per 1000 instructions.
+    pub(crate) fn per_kilo(&self, n: f64) -> f64 {
+        1000.0 * n / self.instructions
+    }
+}
+
+impl Tally {
+    /// Each figure times `count`, those that are no sums times `level`.
+    fn add(&mut self, other: &Self, count: f64, level: f64) {
+        self.counted.add(&other.counted, count);
+        let sums = [
             (&mut self.walks, other.walks),
             (&mut self.faults, other.faults),
             (&mut self.following_ps, other.following_ps),
@@ -122,14 +182,9 @@ impl Tally {
             (&mut self.past_bytes, other.past_bytes),
             (&mut self.migrations, other.migrations),
             (&mut self.read_moves, other.read_moves),
-            (&mut self.memory_lines, other.memory_lines),
             (&mut self.demand_lines, other.demand_lines),
         ];
         for (sum, value) in sums {
-            *sum += count * value;
-        }
-        let levels = self.misses.iter_mut().zip(other.misses);
-        for (sum, value) in levels.chain(self.accesses.iter_mut().zip(other.accesses)) {
             *sum += count * value;
         }
         for (sum, fill) in self.fill.iter_mut().zip(&other.fill) {
@@ -152,15 +207,13 @@ impl Tally {
         }
         sum
     }
+}
 
-    /// Clock cycles per instruction.
-    pub(crate) fn cpi(&self, hertz: f64) -> f64 {
-        self.time_ps * 1e-12 * hertz / self.instructions
-    }
-
-    /// Events of which there were `n`, per 1000 instructions.
-    pub(crate) fn per_kilo(&self, n: f64) -> f64 {
-        1000.0 * n / self.instructions
+/// Names of a machine's data path's levels, innermost first.
+pub(crate) fn level_names(spec: &MachineSpec) -> Vec<String> {
+    match Machine::new(spec, &Options::default()) {
+        Ok(machine) => machine.level_names().to_vec(),
+        Err(_) => Vec::new(),
     }
 }
 
@@ -168,14 +221,18 @@ impl From<&Region> for Tally {
     fn from(r: &Region) -> Self {
         let c = &r.counters;
         Self {
-            time_ps: r.time.0 as f64,
-            instructions: c.instructions as f64,
-            refs: r.refs as f64,
-            misses: c.level.map(|l| l.misses as f64),
-            accesses: c.level.map(|l| l.accesses as f64),
-            row_hits: c.row_hits as f64,
-            row_accesses: c.row_accesses() as f64,
-            memory_bytes: c.memory_bytes() as f64,
+            counted: Counted {
+                time_ps: r.time.0 as f64,
+                instructions: c.instructions as f64,
+                refs: r.refs as f64,
+                misses: c.level.map(|l| l.misses as f64),
+                accesses: c.level.map(|l| l.accesses as f64),
+                row_hits: c.row_hits as f64,
+                row_accesses: c.row_accesses() as f64,
+                memory_bytes: c.memory_bytes() as f64,
+                memory_lines: (c.memory_reads + c.prefetch_reads) as f64,
+            },
+            demand_lines: c.memory_reads as f64,
             walks: c.walks as f64,
             faults: r.faults as f64,
             following_ps: r.following.0 as f64,
@@ -192,8 +249,6 @@ impl From<&Region> for Tally {
             past_bytes: r.reads.past as f64,
             migrations: r.reads.migrations as f64,
             read_moves: r.reads.moves as f64,
-            memory_lines: (c.memory_reads + c.prefetch_reads) as f64,
-            demand_lines: c.memory_reads as f64,
             fill: [Fill::default(); 3],
             zone: None,
         }
@@ -207,9 +262,12 @@ mod tests {
     #[test]
     fn regions_count_by_what_they_stand_for_not_by_their_length() {
         let region = |time_ps, instructions, misses, pages| Tally {
-            time_ps,
-            instructions,
-            misses: [misses, 0.0, 0.0],
+            counted: Counted {
+                time_ps,
+                instructions,
+                misses: [misses, 0.0, 0.0],
+                ..Counted::default()
+            },
             pages,
             ..Tally::default()
         };
@@ -219,9 +277,11 @@ mod tests {
             (0.25, 50, region(100.0, 50.0, 0.0, 30.0)),
         ];
         let sum = Tally::weighted(parts.into_iter(), 10_000);
+        let pages = sum.pages;
+        let sum = sum.counted;
         assert_eq!(sum.time_ps, 75.0 * 50.0 + 50.0 * 100.0);
         assert_eq!(sum.instructions, 75.0 * 110.0 + 50.0 * 50.0);
-        assert_eq!((sum.misses[0], sum.pages), (300.0, 15.0));
+        assert_eq!((sum.misses[0], pages), (300.0, 15.0));
         let cpi = sum.cpi(1e12);
         assert!((cpi - sum.time_ps / sum.instructions).abs() < 1e-12);
         assert!((sum.per_kilo(sum.misses[0]) - 300e3 / 10_750.0).abs() < 1e-9);

@@ -1,16 +1,14 @@
 //! Runs the studies that experiments consist of.
 
-use std::{
-    path::Path,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use piebald_lab::{Hooks as StudyHooks, StudyError, prepare, scenario::Scenario, study};
+use piebald_lab::host::{self, Ground, Hosted};
 use piebald_report::{LevelMpki, Sample, Study};
-use piebald_sim::{Model, NOT_KEPT};
+use piebald_sim::Model;
+use piebald_store::NOT_KEPT;
 
 use crate::{Hooks, Written};
 
@@ -20,7 +18,7 @@ pub(crate) use piebald_sim::draw;
 /// policies, or for each of many policies in one repetition.
 const KEPT_HISTORIES: usize = 14;
 
-/// Why there is no study.
+/// Why a row has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoStudy {
     /// It was run, and ended with this error.
@@ -29,6 +27,15 @@ pub(crate) enum NoStudy {
     /// It was not run to its end: an input is missing, or the user wanted an end.
     #[error("{0}")]
     NotRun(String),
+}
+
+impl From<host::NoStudy> for NoStudy {
+    fn from(why: host::NoStudy) -> Self {
+        match why {
+            host::NoStudy::Missing(why) | host::NoStudy::NotRun(why) => Self::NotRun(why),
+            host::NoStudy::Impossible(why) | host::NoStudy::Failed(why) => Self::Failed(why),
+        }
+    }
 }
 
 /// Runs studies and adds up what they cost.
@@ -67,7 +74,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// It is written down.
-    pub(crate) fn unless_written(&self, name: &str, text: &str) -> Result<(), NoStudy> {
+    fn unless_written(&self, name: &str, text: &str) -> Result<(), NoStudy> {
         let Some(written) = self.written else {
             return Ok(());
         };
@@ -80,33 +87,33 @@ impl<'a> Bench<'a> {
         Err(NoStudy::NotRun(written.to_owned()))
     }
 
-    /// Runs a scenario; `path` is that of the file that it is from.
+    /// Runs an experiment on its host, or writes it down.
     ///
     /// # Errors
     /// Why there is no result, in words.
-    pub(crate) fn run(&self, name: &str, text: &str, path: &Path) -> Result<Study, NoStudy> {
+    pub(crate) fn run(&self, name: &str, asked: &dyn Hosted) -> Result<Study, NoStudy> {
         unless_stopped(self.hooks.stop).map_err(NoStudy::NotRun)?;
-        let scenario = Scenario::parse(text, path).map_err(|e| NoStudy::NotRun(e.to_string()))?;
-        self.unless_written(name, text)?;
-        let no_commands = |words: &[String], _: u64| Err(format!("{words:?} is not recorded"));
-        let inputs = prepare(&scenario, &no_commands);
-        let inputs = inputs.map_err(|e| NoStudy::NotRun(e.to_string()))?;
-        let show = |done: u64, planned: u64| {
+        self.unless_written(name, &asked.document().text)?;
+        let show = |what: &str, done: u64, planned: u64| {
             if let Some(progress) = self.hooks.progress {
+                let name = match what {
+                    "" => name,
+                    what => &format!("{name}: {what}"),
+                };
                 progress(name, done, planned);
             }
         };
-        let hooks = StudyHooks {
-            stop: self.hooks.stop,
+        let study = asked.run(&Ground {
+            begin: &|| Ok(self.hooks.stop),
             progress: Some(&show),
             model: Some(&self.model),
-        };
-        let study = study(&scenario, &inputs, hooks);
+            // The model has the other processors meanwhile.
+            guests: Some(1),
+            store: self.hooks.store,
+            ..Ground::default()
+        });
         unless_stopped(self.hooks.stop).map_err(NoStudy::NotRun)?;
-        let study = study.map_err(|error| match error {
-            StudyError::NotKept { .. } | StudyError::Nothing => NoStudy::NotRun(error.to_string()),
-            _ => NoStudy::Failed(error.to_string()),
-        })?;
+        let study = study?;
         self.refs.fetch_add(study.simulated_refs, Ordering::Relaxed);
         // A part of what is asked for is no number of the paper's.
         if !study.cut.is_empty() {

@@ -14,7 +14,7 @@ use piebald_lab::{
     replay::{Counts, ReplayError, ReplayRequest, code, counts, replay},
 };
 use piebald_report::Replay;
-use piebald_sim::NOT_KEPT;
+use piebald_store::NOT_KEPT;
 use piebald_store::digest_of_file;
 use rayon::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};

@@ -8,8 +8,8 @@
 use std::{path::Path, sync::Arc};
 
 use piebald_report::{Target, Verdict};
-use piebald_sim::{EPOCH, NOT_KEPT};
-use piebald_store::{Costs, Look, Store};
+use piebald_sim::EPOCH;
+use piebald_store::{Costs, Look, NOT_KEPT, Store};
 
 use crate::{Hooks, Options, ReproduceError, Source, reproduce};
 

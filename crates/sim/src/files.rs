@@ -33,8 +33,6 @@ pub struct Files {
     pub disk: DiskSpec,
     /// Pages of swap space at the disk's end; 0 = none.
     pub swap_pages: u32,
-    /// Frames that pages leave to the kernel; `None` = as Linux does, by memory.
-    pub reserve: Option<u32>,
     /// SRM-buffer between replacement and free memory; `None` = frames as they come.
     pub zone: Option<Zone>,
 }
@@ -77,17 +75,14 @@ pub enum FilesError {
 }
 
 impl Files {
-    /// Puts them under a kernel that has no programs yet. All its free memory but the
-    /// reserve is for pages.
+    /// Puts them under a kernel that has no programs yet. All its free memory is for pages but what
+    /// Linux keeps of so much.
     ///
     /// # Errors
     /// What does not go together.
     pub fn install(&self, kernel: &mut Kernel) -> Result<(), FilesError> {
         let frames = kernel.free_frames();
-        let kept = match self.reserve {
-            Some(reserve) => PagingConfig { reserve },
-            None => PagingConfig::for_frames(frames),
-        };
+        let kept = PagingConfig::for_frames(frames);
         let pages = frames.saturating_sub(kept.reserve.into());
         let disk = Disk::new(&self.disk)?;
         let costs: Vec<u32> = (1..=LONGEST_RUN).map(|n| cost(&disk, n)).collect();

@@ -31,7 +31,7 @@ pub use case::{Boot, Case, FrameRule, Managed};
 pub use draws::{draw, mix};
 pub use engine::{run, run_after};
 pub use files::{Files, FilesError, Zone};
-pub use model::{CaseError, EPOCH, Model, NOT_KEPT, RAINBOW, Watch};
+pub use model::{CaseError, EPOCH, Model, RAINBOW, Watch};
 pub use reads::{Domains, Reads};
 pub use setup::{
     ColorChange, ColorSetup, Course, CurveRequest, Input, MapRequest, MapSample, MemoryUse,

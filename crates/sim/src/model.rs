@@ -19,7 +19,7 @@ use piebald_policy::{
     color_map::ColorMap,
     rainbow::{self, Balance, WhenFull},
 };
-use piebald_store::{Key, Store};
+use piebald_store::{Key, NOT_KEPT, Store};
 use piebald_units::{ColorAsk, CoreId, PAGE_SHIFT, Picos};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -54,9 +54,6 @@ pub const RAINBOW: rainbow::Config = rainbow::Config {
 /// Stands for the code that outcomes depend on: the sources of this room and of those below it, the
 /// versions of libraries, and the compiler.
 pub const EPOCH: &str = env!("PIEBALD_EPOCH");
-
-/// What is said of a case whose outcome was looked for and is not there.
-pub const NOT_KEPT: &str = "the store has no outcome of this run";
 
 /// Who waits for a run.
 #[derive(Clone, Copy, Default)]

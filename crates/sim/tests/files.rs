@@ -21,7 +21,6 @@ fn files(policy: &str, config: FileConfig) -> Files {
         },
         disk: disk::by_name("wd400bb").expect("a preset"),
         swap_pages: 1 << 14,
-        reserve: Some(128),
         zone: None,
     }
 }

@@ -237,7 +237,6 @@ fn reads_from_a_disk_are_placed_too() {
         },
         disk: disk::by_name("nvme").expect("a preset"),
         swap_pages: 1 << 14,
-        reserve: Some(128),
         zone: None,
     };
     let bench = Bench {

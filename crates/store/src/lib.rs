@@ -23,3 +23,6 @@ pub use entry::{Key, digest, digest_of_file};
 pub use folder::{Lease, Store, StoreError, Tally};
 pub use gc::{Contents, Removed};
 pub use look::{Costs, Look};
+
+/// What is said of a run whose outcome was looked for and is not there.
+pub const NOT_KEPT: &str = "the store has no outcome of this run";

@@ -40,7 +40,6 @@ pub(super) fn files(table: &experiment::Files, seed: u64) -> Result<Files, Probl
         layout: layout(&table.layout, seed, &disk, swap_pages, &at)?,
         disk,
         swap_pages,
-        reserve: None,
         zone: None,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, collections::HashMap};
 
-use piebald_lab::{MOVES, extra_names};
+use piebald_lab::{MOVES, extra_names, host::Hosted};
 use piebald_report::{
     CourseCounts, CourseResult, Metrics, ProgramResult, Sample, Study, SysMonResult,
 };
@@ -11,7 +11,6 @@ use super::{
     curves::{self, MPKI_WITH},
     eval::{Cells, EXPERIMENT, Fault, INTERVAL, Value, Valued},
     grid::{PROGRAM, Point},
-    hosts::Hosted,
     replays::{self, Came, Planned, Replayed},
 };
 use crate::experiment::{NoStudy, miss_rate};

@@ -1,12 +1,12 @@
 //! Misses of programs alone with shares of the last level, from the curves of studies.
 
+use piebald_lab::host::Hosted;
 use piebald_report::{MissCurve, Study};
 
 use super::{
     cells::only_or,
     eval::{Fault, Value, Valued, wrong},
     grid::PROGRAM,
-    hosts::Hosted,
 };
 
 /// Misses per 1000 instructions with a share of the last level, as in `mpki_with("1/8")`.

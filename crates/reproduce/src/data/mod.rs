@@ -52,6 +52,7 @@ use std::{
 };
 
 use piebald_hw::{Machine, Options as Parts};
+use piebald_lab::host::Hosted;
 use piebald_report::Reproduction;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
@@ -60,7 +61,6 @@ use self::{
     cells::{Dry, Its, Runs},
     eval::{Chosen, INPUTS, Names, Value},
     grid::Grid,
-    hosts::Hosted,
     made::{AllRan, Made, its},
     replays::Planned,
     rows::{RowFile, Rows},

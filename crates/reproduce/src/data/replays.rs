@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use piebald_experiment::{Document, HostName};
-use piebald_lab::replay::{Counts, Load, ReplayRequest, asked, is_replay};
+use piebald_lab::{
+    host::Hosted,
+    replay::{Counts, Load, ReplayRequest, asked, is_replay},
+};
 use piebald_report::{Replay, ReplayIo, ReplayRun, Sample, Study};
 
 use super::{
     eval::{Fault, Value, Valued},
     grid::Point,
-    hosts::{self, Hosted},
+    hosts,
 };
 
 /// What is run at a point.

@@ -208,7 +208,7 @@ impl DataPaper {
 pub(super) fn study(bench: &Bench<'_>, point: &Point, planned: Option<&Planned>) -> Ran {
     let study = planned.and_then(Planned::study);
     let not_read = || NoStudy::NotRun(format!("{}: it could not be read", point.name));
-    let study = study.ok_or_else(not_read)?.run(bench, &point.name)?;
+    let study = bench.run(&point.name, study.ok_or_else(not_read)?)?;
     Ok(Came::Study(Box::new(study)))
 }
 
