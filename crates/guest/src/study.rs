@@ -124,6 +124,10 @@ impl Hosted for Scenario {
         self.experiment.seed.get()
     }
 
+    fn clock(&self) -> &'static str {
+        "a guest's instructions and what their misses cost"
+    }
+
     /// What guests need is looked for when they are packed.
     fn inputs(&self) -> Vec<PathBuf> {
         Vec::new()

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use piebald_experiment::{Document, MadeFile};
+use piebald_experiment::{Clock, Document, MadeFile};
 use piebald_hw::spec::MachineSpec;
 use piebald_report::Study;
 use piebald_sim::Model;
@@ -40,6 +40,8 @@ pub trait Hosted: Send + Sync {
     fn repetitions(&self) -> u32;
     /// Seed of all draws.
     fn seed(&self) -> u64;
+    /// What the times of its programs are counted by. A ratio of times that are counted by different clocks says nothing.
+    fn clock(&self) -> &'static str;
     /// Files that have to be there.
     fn inputs(&self) -> Vec<PathBuf>;
     /// None where programs say themselves what counts.
@@ -173,6 +175,13 @@ impl Hosted for Scenario {
 
     fn seed(&self) -> u64 {
         self.seed
+    }
+
+    fn clock(&self) -> &'static str {
+        match self.clock {
+            Clock::Instructions => "instructions of a modelled machine",
+            Clock::Time => "the modelled machine's time",
+        }
     }
 
     fn inputs(&self) -> Vec<PathBuf> {

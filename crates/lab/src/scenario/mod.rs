@@ -14,9 +14,9 @@ mod utility;
 use std::path::{Path, PathBuf};
 
 use piebald_experiment::{
-    Advise, Alone, BudgetOf, Deal, Document, Draws, Enter, Experiment, Frames, HostName, KeyPath,
-    MadeFile, MemorySize, MemoryState, MissCurves, PolicyColors, Problem, Refused, RegionRequest,
-    Share, SysMon, Text, Together,
+    Advise, Alone, BudgetOf, Clock, Deal, Document, Draws, Enter, Experiment, Frames, HostName,
+    KeyPath, MadeFile, MemorySize, MemoryState, MissCurves, PolicyColors, Problem, Refused,
+    RegionRequest, Share, SysMon, Text, Together,
 };
 use piebald_hw::{Features, spec::MachineSpec};
 use piebald_os_model::{
@@ -58,6 +58,8 @@ pub struct Scenario {
     pub of_threads: bool,
     /// The machine.
     pub machine: MachineSpec,
+    /// By what its processors advance.
+    pub clock: Clock,
     /// Memory that the kernel knows of; `None` = all of the machine's.
     pub memory: Option<Bytes>,
     /// Parts of the model that are on.
@@ -386,6 +388,7 @@ impl Scenario {
             disabled_controllers: experiment.machine.controllers_off(),
             set_map: experiment.output.set_map.get_u32(),
             miss_curve: experiment.output.miss_curve,
+            clock: experiment.machine.clock.unwrap_or(Clock::Time),
             sysmon: experiment.sysmon,
             together: experiment.together,
             alone: experiment.alone,

@@ -8,6 +8,7 @@ use piebald_report::{
 };
 
 use super::{
+    clocks::{self, Clocks},
     curves::{self, MPKI_WITH},
     eval::{Cells, EXPERIMENT, Fault, INTERVAL, Value, Valued},
     grid::{PROGRAM, Point},
@@ -447,6 +448,14 @@ impl Cells for Dry<'_> {
         let study =
             |at: &Option<Planned>| check(at.as_ref().and_then(Planned::study), (what, of), chosen);
         Some(at.and_then(study).map(|()| made))
+    }
+
+    fn clock(&self, what: &str, chosen: &dyn Fn(&str) -> Option<String>) -> Clocks {
+        match Its::chosen(&self.of, chosen) {
+            Ok(Some(Planned::Study(study))) => Clocks::of(what, study.clock()),
+            Ok(Some(Planned::Replay(_))) => Clocks::of(what, clocks::OF_REPLAYS),
+            Ok(None) | Err(_) => Clocks::default(),
+        }
     }
 
     fn asked(&self) -> Option<u64> {

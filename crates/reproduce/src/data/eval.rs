@@ -1,10 +1,11 @@
 //! What formulas come to.
 
-use std::{collections::BTreeMap, ops::Deref, path::Path, sync::Arc};
+use std::{collections::BTreeMap, mem, ops::Deref, path::Path, sync::Arc};
 
 use piebald_report::{Sample, Verdict};
 
 use super::{
+    clocks::Clocks,
     fold::{bounded, combine, folded},
     formula::{Formula, Piece, Sign, Template, Two},
     thresholds,
@@ -85,6 +86,11 @@ pub(super) trait Cells {
         chosen: &dyn Fn(&str) -> Option<String>,
     ) -> Option<Valued<Value>>;
 
+    /// The clock of a quantity that is a time, as far as the run is known.
+    fn clock(&self, _what: &str, _chosen: &dyn Fn(&str) -> Option<String>) -> Clocks {
+        Clocks::default()
+    }
+
     /// How many questions were asked, where numbers are made up to check formulas: then what depends on
     /// such a number is evaluated whatever the number is.
     fn asked(&self) -> Option<u64> {
@@ -134,6 +140,8 @@ struct Eval<'n, 'a> {
     chosen: Chosen,
     depth: usize,
     steps: u64,
+    /// Of the times that were read since somebody looked.
+    clocks: Clocks,
 }
 
 pub(super) fn wrong<T>(says: impl Into<String>) -> Valued<T> {
@@ -193,13 +201,26 @@ impl Value {
 impl<'a> Names<'a> {
     /// The value of a formula.
     pub(super) fn value(&self, formula: &Formula, chosen: &Chosen) -> Valued<Value> {
+        self.timed(formula, chosen).map(|(value, _)| value)
+    }
+
+    /// The value of a formula, and the clocks of the times in it.
+    fn timed(&self, formula: &Formula, chosen: &Chosen) -> Valued<(Value, Clocks)> {
         let mut eval = Eval {
             names: self,
             chosen: chosen.clone(),
             depth: 0,
             steps: 0,
+            clocks: Clocks::default(),
         };
-        eval.value(formula)
+        let value = eval.value(formula)?;
+        Ok((value, eval.clocks))
+    }
+
+    /// That two formulas whose values are compared are no times on different clocks.
+    pub(super) fn check_clocks(&self, [a, b]: [&Formula; 2], chosen: &Chosen) -> Valued<()> {
+        let [(_, a), (_, b)] = [self.timed(a, chosen)?, self.timed(b, chosen)?];
+        a.combined(Two::Equal, b).map(|_| ())
     }
 
     /// Whether a statement holds.
@@ -384,7 +405,12 @@ impl Eval<'_, '_> {
                 Ok(Value::Is(if decides { first } else { second }))
             }
             Formula::Two(two, a, b) => {
-                let (a, b) = (self.value(a)?, self.value(b)?);
+                let before = mem::take(&mut self.clocks);
+                let a = self.value(a)?;
+                let of_a = mem::take(&mut self.clocks);
+                let b = self.value(b)?;
+                let of_b = mem::take(&mut self.clocks);
+                self.clocks = before.and(of_a.combined(*two, of_b)?);
                 combine(*two, a, b)
             }
         }
@@ -456,12 +482,15 @@ impl Eval<'_, '_> {
             .unwrap_or_else(|| wrong(format!("\"{name}\" is the name of nothing")))
     }
 
-    fn counted(&self, what: &str, of: Option<&str>) -> Option<Valued<Value>> {
+    fn counted(&mut self, what: &str, of: Option<&str>) -> Option<Valued<Value>> {
         let chosen = |axis: &str| {
             let found = self.chosen.iter().rev().find(|(name, _)| name == axis);
             found.and_then(|(_, value)| value.text().ok())
         };
-        self.names.cells.counted(what, of, &chosen)
+        let counted = self.names.cells.counted(what, of, &chosen)?;
+        let clock = self.names.cells.clock(what, &chosen);
+        self.clocks = mem::take(&mut self.clocks).and(clock);
+        Some(counted)
     }
 
     fn call(&mut self, what: &str, list: &[Formula]) -> Valued<Value> {
@@ -547,6 +576,7 @@ impl Eval<'_, '_> {
         of: &[Formula],
     ) -> Valued<Value> {
         let (name, values) = self.names.values(axis, &self.chosen)?;
+        let before = mem::take(&mut self.clocks);
         let mut columns: Vec<Vec<Value>> = vec![Vec::new(); of.len()];
         for value in values.iter() {
             self.chosen.push((name.to_owned(), value.clone()));
@@ -560,6 +590,8 @@ impl Eval<'_, '_> {
                 break;
             }
         }
+        let clocks = mem::take(&mut self.clocks).folded(what, columns.len())?;
+        self.clocks = before.and(clocks);
         if what == "thresholds" {
             return thresholds::fitted(&columns, self.names.cells.asked().is_some());
         }

@@ -3,6 +3,7 @@
 
 mod axes;
 mod cells;
+mod clocks;
 mod curves;
 mod drawn;
 mod eval;

@@ -566,6 +566,10 @@ impl ValueFile {
             return Ok(());
         };
         let measured = known(names.sample(is, chosen))?;
+        if let (Some(Paper::Is(paper)), Some(_)) = (&self.paper, &self.rule) {
+            // What is missing is told of each by itself.
+            let _: Result<(), String> = known(names.check_clocks([paper, is], chosen))?;
+        }
         let Some(rule) = &self.rule else {
             match measured {
                 Ok(sample) => row

@@ -307,3 +307,60 @@ fn what_is_wrong_is_refused_with_its_place() {
         assert!(error.contains(part), "{to}: {error}");
     }
 }
+
+#[test]
+fn times_on_different_clocks_are_neither_divided_nor_compared() {
+    let lets = r#"
+[let]
+t = 'time_ps[program = "sort", policy = "stock"]'
+real = 't[experiment = "real", run = "together"]'
+real_alone = 't[experiment = "real", run = "alone"]'
+modelled = 't[experiment = "modelled", run = "together"]'
+modelled_alone = 't[experiment = "modelled", run = "alone"]'
+ipc_of = 'ipc[program = "sort", policy = "stock", run = "alone"]'
+"#;
+    let refusal = |paper: &str, is: &str, rule: &str| {
+        let rows = format!(
+            "schema = 1\ntitle = \"t\"\n{lets}\n[[row]]\nid = \"X-1\"\ntitle = \"one\"\nkind = \"headline\"\n\
+             experiment = [\"real\", \"modelled\"]\n[[row.part]]\neach = [\"case\"]\n\
+             value = [{{ name = \"{{case}}\", paper = {paper}, is = '{is}'{rule} }}]\n"
+        );
+        paper_of(GRID_TEXT, &rows, None).map(|_| ()).err()
+    };
+    let rule = ", rule = \"share(100)\"";
+    for is in [
+        "real / modelled",
+        "real - modelled",
+        "(real + 5) / (2 * modelled)",
+        "if(real < modelled, 1, 2)",
+        r#"mean(case: if(case == "short", real, modelled))"#,
+        r#"ipc_of[experiment = "real"] / ipc_of[experiment = "modelled"]"#,
+    ] {
+        let error = refusal("1", is, rule).unwrap_or_else(|| panic!("{is} is taken"));
+        assert!(
+            error.contains("different clocks") && error.contains("a guest's instructions"),
+            "{is}: {error}"
+        );
+    }
+    let compared = refusal("{ is = \"modelled.mean\" }", "real", rule).expect("it is compared");
+    assert!(compared.contains("different clocks"), "{compared}");
+    for (paper, is, rule) in [
+        // Beside one another, and compared with nothing.
+        ("{ is = \"modelled.mean\" }", "real", ""),
+        (
+            "{ is = \"modelled.mean / modelled_alone.mean\" }",
+            "real / real_alone",
+            rule,
+        ),
+        ("1", "real / real_alone - modelled / modelled_alone", rule),
+        ("1", "(modelled - modelled_alone) / modelled_alone", rule),
+        ("1", "real.mean * 0 + 1", rule),
+        (
+            "1",
+            r#"instructions[experiment = "real", program = "sort", policy = "stock", run = "alone"] / mean(case: modelled / modelled_alone)"#,
+            rule,
+        ),
+    ] {
+        assert_eq!(refusal(paper, is, rule), None, "{is}");
+    }
+}
