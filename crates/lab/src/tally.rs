@@ -260,6 +260,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_machine_counts_is_what_the_list_says_of_it() {
+        let spec = piebald_hw::presets::load("w3540").expect("a preset");
+        let metrics = Counted::metrics(&[Counted::default()], &spec);
+        for metric in &piebald_report::METRICS {
+            let known = (metric.get)(&metrics).is_some_and(|sample| sample.n() == 1);
+            let expected = metric.source == piebald_report::Source::Machine;
+            assert_eq!(known, expected, "{}", metric.name);
+        }
+    }
+
+    #[test]
     fn regions_count_by_what_they_stand_for_not_by_their_length() {
         let region = |time_ps, instructions, misses, pages| Tally {
             counted: Counted {

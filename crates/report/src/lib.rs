@@ -34,6 +34,7 @@ mod headline;
 mod html;
 mod json;
 mod marks;
+mod metrics;
 mod record;
 mod regions;
 mod replay;
@@ -58,6 +59,7 @@ pub use finding::{Finding, Unmet};
 pub use gate::{LEAST_EFFECT, advice_doubts, claims};
 pub use headline::{findings, headline};
 pub use html::{sweep_to_html, to_html};
+pub use metrics::{METRICS, Metric, Source, metrics_table};
 pub use record::{
     ColorUse, Extra, LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult,
     ProgramResult, RegionCheck, RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap,

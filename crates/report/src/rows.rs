@@ -4,6 +4,7 @@
 use crate::{
     Metrics, PolicyResult, ProgramResult, Sample,
     format::{Kind, cell, clean},
+    metrics::{HUGE_PAGES, METRICS},
 };
 
 /// One quantity of one phase.
@@ -28,41 +29,19 @@ pub(crate) fn rows(m: &Metrics) -> Vec<Row<'_>> {
             sample,
         });
     };
-    push("time", "time", Kind::Time, &m.time_ps);
-    push("ipc", "IPC", Kind::PerCycle, &m.ipc);
-    for level in &m.mpki {
-        let (key, label) = (
-            format!("mpki_{}", level.level),
-            format!("{} misses", level.level),
-        );
-        push(&key, &label, Kind::PerKilo, &level.mpki);
+    for metric in &METRICS {
+        let Some(shown) = &metric.shown else { continue };
+        for level in m.mpki.iter().filter(|_| shown.levels_first) {
+            let (key, label) = (
+                format!("mpki_{}", level.level),
+                format!("{} misses", level.level),
+            );
+            push(&key, &label, Kind::PerKilo, &level.mpki);
+        }
+        if let Some(sample) = (metric.get)(m) {
+            push(shown.key, shown.label, shown.kind.clone(), sample);
+        }
     }
-    if let Some(tlb) = &m.tlb_mpki {
-        push("tlb_mpki", "TLB walks", Kind::PerKilo, tlb);
-    }
-    if let Some(hits) = &m.row_hit_rate {
-        push("row_hit_rate", "DRAM row hits", Kind::Share, hits);
-    }
-    push(
-        "dram_bandwidth",
-        "DRAM traffic",
-        Kind::Rate,
-        &m.dram_bytes_per_s,
-    );
-    push("instructions", "instructions", Kind::Count, &m.instructions);
-    push("refs", "references", Kind::Count, &m.refs);
-    push("pages", "pages (4 KiB)", Kind::Count, &m.pages);
-    push(
-        "huge_pages",
-        "huge pages (2 MiB)",
-        Kind::Count,
-        &m.huge_pages,
-    );
-    if let Some(colors) = &m.colors {
-        let label = "most pages at once (4 KiB)";
-        push("peak_pages", label, Kind::Count, &colors.peak_pages);
-    }
-    push("faults", "page faults", Kind::Count, &m.faults);
     for extra in &m.extra {
         let kind = match extra.unit.as_str() {
             "" => Kind::Count,
@@ -149,7 +128,7 @@ pub(crate) fn lines<'a>(columns: &[&'a ProgramResult]) -> Vec<Line<'a>> {
         );
     }
     // A row of zeros in every column says nothing; huge pages are mostly that.
-    lines.retain(|l| l.label != "huge pages (2 MiB)" || l.largest() > 0.0);
+    lines.retain(|l| l.label != HUGE_PAGES || l.largest() > 0.0);
     lines
 }
 

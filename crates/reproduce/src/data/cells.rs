@@ -4,7 +4,8 @@ use std::{cell::Cell, collections::HashMap};
 
 use piebald_lab::{MOVES, extra_names, host::Hosted};
 use piebald_report::{
-    CourseCounts, CourseResult, Metrics, ProgramResult, Sample, Study, SysMonResult,
+    CourseCounts, CourseResult, METRICS, Metric, Metrics, ProgramResult, Sample, Study,
+    SysMonResult,
 };
 
 use super::{
@@ -15,21 +16,6 @@ use super::{
     replays::{self, Came, Planned, Replayed},
 };
 use crate::experiment::{NoStudy, miss_rate};
-
-/// Quantities without a further name, and what they are.
-type Plain = (&'static str, fn(&Metrics) -> Option<Sample>);
-const PLAIN: [Plain; 10] = [
-    ("time_ps", |m| Some(m.time_ps.clone())),
-    ("instructions", |m| Some(m.instructions.clone())),
-    ("references", |m| Some(m.refs.clone())),
-    ("ipc", |m| Some(m.ipc.clone())),
-    ("row_hit_rate", |m| m.row_hit_rate.clone()),
-    ("page_walks", |m| m.tlb_mpki.clone()),
-    ("pages", |m| Some(m.pages.clone())),
-    ("huge_pages", |m| Some(m.huge_pages.clone())),
-    ("faults", |m| Some(m.faults.clone())),
-    ("memory_reads", |m| Some(m.memory_reads.clone())),
-];
 
 /// Quantities of which each names one: a cache level, or what only some runs have.
 type Named = (&'static str, fn(&Metrics, &str) -> Option<Sample>);
@@ -170,11 +156,16 @@ pub(super) fn only_or<'n>(
     }
 }
 
+/// The quantity of studies that has this name and no further one.
+fn plain(what: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == what)
+}
+
 /// Is a quantity asked for by a name that there is?
 fn is_known(what: &str, of: Option<&str>) -> bool {
     match of {
         None => {
-            let of_study = PLAIN.iter().any(|(name, _)| *name == what) || what == SYSMON_CLASS;
+            let of_study = plain(what).is_some() || what == SYSMON_CLASS;
             of_study || replays::PLAIN.contains(&what) || replays::COUNTED.contains(&what)
         }
         Some(_) => {
@@ -329,10 +320,7 @@ fn counted_in_study(
         Some(extra.value.clone())
     };
     let sample = match of {
-        None => PLAIN
-            .iter()
-            .find(|(n, _)| *n == what)
-            .and_then(|(_, get)| get(metrics)),
+        None => plain(what).and_then(|metric| (metric.get)(metrics).cloned()),
         Some(of) => NAMED
             .iter()
             .find(|(n, _)| *n == what)
@@ -523,7 +511,7 @@ fn check(
     let mut of_replays = (replays::PLAIN.iter())
         .chain(&replays::NAMED)
         .chain(&replays::COUNTED);
-    let of_studies = PLAIN.map(|(name, _)| name).into_iter();
+    let of_studies = METRICS.iter().map(|metric| metric.name);
     let of_studies = of_studies.chain(NAMED.map(|(name, _)| name));
     let of_studies = of_studies.chain([SYSMON, SYSMON_CLASS, MPKI_WITH]);
     if of_replays.any(|name| *name == what) && !of_studies.clone().any(|name| name == what) {

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// Quantities of studies and of replays that are times, or follow from one.
-const TIMES: [&str; 3] = ["time_ps", "ipc", "seconds"];
+const TIMES: [&str; 4] = ["time_ps", "ipc", "dram_bytes_per_s", "seconds"];
 
 /// The clock of replays.
 pub(super) const OF_REPLAYS: &str = "a replay's disk and processors";
