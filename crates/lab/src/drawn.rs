@@ -1,23 +1,8 @@
-//! What a repetition draws, and built-in programs that draw anew in each.
-
-use std::sync::{Arc, OnceLock};
+//! What a repetition draws.
 
 use piebald_experiment::Draws;
 use piebald_sim::{draw, mix};
-use piebald_trace::recording::ReplayOptions;
-use piebald_units::{CoreId, CoreSet, FileId, op::OpSource};
-use piebald_workload::{Builtin, Program, ProgramError, Recorded, record};
-
-/// How a built-in program is made for a repetition.
-#[derive(Clone)]
-pub struct Redraw {
-    pub(crate) name: String,
-    pub(crate) builtin: Builtin,
-    pub(crate) threads: u32,
-    /// References of each thread.
-    pub(crate) refs: u64,
-    pub(crate) options: ReplayOptions,
-}
+use piebald_units::{CoreId, CoreSet};
 
 /// A number below `below` (0 if that is 0), at the same share of it for the same draw. Recordings of
 /// one program differ by a few references each time; a remainder would be another place each time.
@@ -99,75 +84,6 @@ impl Repetition {
             Draws::Places => self.of(8),
             Draws::Names => self.seed,
         }
-    }
-}
-
-/// A built-in program that is executed when it is first needed. It is not executed if the outcome is
-/// in the store, and only recordings of runs that are under way take memory.
-pub(crate) struct Drawn {
-    redraw: Redraw,
-    seed: u64,
-    executed: OnceLock<Result<Recorded, ProgramError>>,
-}
-
-impl Redraw {
-    /// The program of a repetition.
-    pub(crate) fn of(&self, repetition: Repetition) -> Arc<dyn Program> {
-        Arc::new(Drawn {
-            redraw: self.clone(),
-            seed: repetition.builtin(),
-            executed: OnceLock::new(),
-        })
-    }
-}
-
-impl Drawn {
-    fn executed(&self) -> Result<&Recorded, ProgramError> {
-        let Redraw {
-            name,
-            builtin,
-            refs,
-            options,
-            ..
-        } = &self.redraw;
-        let execute = || Recorded::new(name, record(builtin, self.seed, *refs)?, *options);
-        self.executed
-            .get_or_init(execute)
-            .as_ref()
-            .map_err(Clone::clone)
-    }
-}
-
-impl Program for Drawn {
-    fn name(&self) -> &str {
-        &self.redraw.name
-    }
-
-    fn threads(&self) -> u32 {
-        self.redraw.threads
-    }
-
-    fn open(&self, thread: u32) -> Result<Box<dyn OpSource>, ProgramError> {
-        self.executed()?.open(thread)
-    }
-
-    fn files(&self) -> Vec<(FileId, u64)> {
-        // What went wrong is told when a thread is opened.
-        self.executed().map_or_else(|_| Vec::new(), Program::files)
-    }
-
-    /// Its parameters: the rooms that execute it are in the epoch.
-    fn identity(&self) -> Option<String> {
-        let Redraw {
-            builtin,
-            refs,
-            options,
-            ..
-        } = &self.redraw;
-        let seed = self.seed;
-        Some(format!(
-            "built-in {builtin}, seed {seed}, {refs} references, {options:?}"
-        ))
     }
 }
 

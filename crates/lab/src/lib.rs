@@ -12,6 +12,7 @@ mod course;
 mod describe;
 mod divided;
 mod drawn;
+mod executed;
 mod extra;
 mod foresee;
 pub mod host;

@@ -5,7 +5,10 @@ use piebald_trace::recording::ReplayOptions;
 use piebald_units::op::{MemRef, Next, RefKind, SysOp};
 use piebald_workload::{Builtin, Program, Recorded, memory::mark, record};
 
-use crate::scenario::{ProgramEntry, Scenario};
+use crate::{
+    executed::known,
+    scenario::{ProgramEntry, Scenario},
+};
 
 /// References by which it is found how much a program copies.
 const PROBED: u64 = 20_000;
@@ -56,8 +59,11 @@ impl Met {
         };
         let mut met = Self::weighted((scenario, entry), weight);
         let one = if entry.whole_iterations || entry.enter == Some(Enter::Iteration) {
-            let twice = of(&builtin.with_iterations(2), ENOUGH)?;
-            iteration(&twice)?.ok_or("it has no iterations of which each makes references")?
+            known(format!("iteration {builtin} {seed}"), || {
+                let twice = of(&builtin.with_iterations(2), ENOUGH)?;
+                let none = "it has no iterations of which each makes references";
+                iteration(&twice)?.ok_or_else(|| none.to_owned())
+            })?
         } else {
             1
         };

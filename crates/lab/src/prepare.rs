@@ -16,11 +16,12 @@ use piebald_units::CoreSet;
 use piebald_workload::{Again, Brief, Builtin, Foreign, Library, OwnFiles, Program, Recorded};
 
 use crate::{
-    drawn::{Redraw, Repetition},
-    met::{self, Met},
+    drawn::Repetition,
+    executed::Executed,
+    met::Met,
     near,
     parts::{self, Parts},
-    regions::{NO_LIMIT, midway, setup_refs},
+    regions::{NO_LIMIT, midway},
     scenario::{BeforeEntry, BeforeInput, Input, ProgramEntry, Scenario},
 };
 
@@ -37,7 +38,7 @@ pub struct Prepared {
     /// Its references, in the first repetition.
     pub program: Arc<dyn Program>,
     /// How it is made for the other repetitions, if it draws anew in each.
-    pub redraw: Option<Redraw>,
+    pub redraw: Option<Executed>,
     /// Its first references, which only bring in the pages that it had when it was recorded; or those of its set-up, if it
     /// is met behind that. In the first repetition.
     pub prime: u64,
@@ -77,7 +78,7 @@ impl Prepared {
     /// Its references in a repetition, once and from its beginning.
     pub fn in_repetition(&self, repetition: u32, draw: Repetition) -> Arc<dyn Program> {
         let program = match self.redraw.as_ref().filter(|_| repetition > 0) {
-            Some(redraw) => redraw.of(draw),
+            Some(redraw) => redraw.with(draw.builtin(), None),
             None => return self.program.clone(),
         };
         own(program, self.own_files)
@@ -85,11 +86,14 @@ impl Prepared {
 
     /// References that come before it is met in a repetition: which only bring in its pages, or those of its set-up, whose length
     /// may be drawn.
-    pub(crate) fn prime_in(&self, repetition: u32, program: &dyn Program) -> Result<u64, String> {
-        if self.stays && self.redraw.is_some() && repetition > 0 {
-            met::set_up(program)
-        } else {
-            Ok(self.prime)
+    pub(crate) fn prime_in(&self, repetition: u32, draw: Repetition) -> Result<u64, String> {
+        match self
+            .redraw
+            .as_ref()
+            .filter(|_| self.stays && repetition > 0)
+        {
+            Some(redraw) => redraw.set_up(draw.builtin()),
+            None => Ok(self.prime),
         }
     }
 
@@ -129,13 +133,13 @@ fn brief(program: &Arc<dyn Program>) -> Arc<dyn Program> {
     }
 }
 
-/// Prepares all programs of a scenario, and behind them those that run before. Built-in programs are
-/// executed here, and command lines recorded, once each.
+/// Prepares all programs of a scenario, and behind them those that run before. Command lines are recorded here, once
+/// each; built-in programs are executed when they are first run, but their set-ups, and those that regions stand for.
 ///
 /// # Errors
 /// The program's table in the scenario, and what is wrong with its input.
 pub fn prepare(scenario: &Scenario, recorder: &Recorder<'_>) -> Result<Vec<Prepared>, Refused> {
-    let library = Library::new();
+    let library = Arc::new(Library::new());
     let one = |(i, entry): (usize, &ProgramEntry), key: &str| {
         let prepared = prepare_one(scenario, entry, &library, recorder);
         let prepared = prepared.and_then(|prepared| settled(prepared, entry, i));
@@ -217,7 +221,7 @@ fn settled(prepared: Prepared, entry: &ProgramEntry, at: usize) -> Result<Prepar
 fn prepare_one(
     scenario: &Scenario,
     entry: &ProgramEntry,
-    library: &Library,
+    library: &Arc<Library>,
     recorder: &Recorder<'_>,
 ) -> Result<Prepared, String> {
     let options = ReplayOptions {
@@ -225,14 +229,10 @@ fn prepare_one(
         dependences: scenario.features.window,
         ..ReplayOptions::default()
     };
-    // The last references of a run may come after the last of a batch.
-    let and_more = |wanted: u64| wanted.saturating_add(wanted / 4);
-    let mut wanted = match &entry.regions {
+    let wanted = match &entry.regions {
         Some(request) => parts::span_refs(scenario, request, &entry.input),
         None => and_more(scenario.warmup_refs + scenario.budget_refs),
     };
-    let mut drawn = None;
-    let mut met = None;
     let recording = match &entry.input {
         Input::Trace(path, format) => return prepare_trace(scenario, entry, path, *format),
         Input::Recording(path) => Recording::open(path).map_err(|e| e.to_string())?,
@@ -242,104 +242,128 @@ fn prepare_one(
         }
         Input::Builtin(text) => {
             let builtin = Builtin::parse(text).map_err(|e| format!("{e}{}", near::builtin(&e)))?;
-            let seed = if entry.redraw {
-                scenario.draw(0).builtin()
-            } else {
-                scenario.seed
-            };
             if entry.regions.is_none() {
-                let lengths = Met::of_builtin(scenario, entry, (&builtin, seed))?;
-                // One that ends begins again, which others notice: its life is longer than all that it is
-                // measured for.
-                wanted = if lengths.stays && scenario.programs.len() > 1 {
-                    LIVES.saturating_mul(scenario.warmup_refs + scenario.budget_refs)
-                } else {
-                    and_more(lengths.refs())
-                };
-                met = Some(lengths);
+                return prepare_builtin(scenario, entry, builtin, (library, options));
             }
-            let recording = library.recording(&builtin, seed, wanted);
-            let recording = recording.map_err(|e| e.to_string())?;
-            drawn = entry.redraw.then_some(builtin);
-            recording
+            let recording = library.recording(&builtin, seed_of(scenario, entry), wanted);
+            recording.map_err(|e| e.to_string())?
         }
     };
     if let Some(request) = &entry.regions {
         return prepare_regions(scenario, entry, request, recording, options);
     }
-    let is_builtin = matches!(entry.input, Input::Builtin(_));
-    let is_late = met.is_some_and(|met| met.enter.is_some_and(|enter| enter > 0));
-    let setup = if is_builtin && !is_late {
-        setup_refs(&recording).map_err(|e| e.to_string())?
-    } else {
-        0
-    };
     let header = recording.header();
     let refs = header.counts.references;
     let mut warnings = Vec::new();
     if !header.complete {
         warnings.push(format!("{}: the recording is incomplete", entry.name));
     }
-    let (program, mut prime) = opened(&entry.name, recording, options)?;
-    if is_builtin && met.is_some_and(|met| met.stays) {
-        prime = met::set_up(&*program)?;
+    let (program, prime) = opened(&entry.name, recording, options)?;
+    let met = Met::of_recording(scenario, entry, (&*program, refs))?;
+    // One that goes on at its end is never too short.
+    let (warmup, budget) = parts(scenario, (&met, refs, program.threads()), entry.again);
+    if budget < met.budget {
+        let (name, of_each) = (&entry.name, scenario.of_each());
+        warnings.push(format!(
+            "{name}: the recording holds {refs} references; {warmup} warm up and {budget} are \
+             measured{of_each}"
+        ));
     }
-    let met = match met {
-        Some(met) => met,
-        None => {
-            let asked = Met::of_recording(scenario, entry, (&*program, refs))?;
-            // One that goes on at its end is never too short.
-            let (warmup, budget) = parts(scenario, (&asked, refs, program.threads()), entry.again);
-            if budget < asked.budget {
-                let (name, of_each) = (&entry.name, scenario.of_each());
-                warnings.push(format!(
-                    "{name}: the recording holds {refs} references; {warmup} warm up and {budget} are \
-                     measured{of_each}"
-                ));
-            }
-            Met {
-                warmup,
-                budget,
-                ..asked
-            }
-        }
-    };
-    let (warmup, budget) = (met.warmup, met.budget);
     if budget == 0 {
         return Err(format!(
             "the recording holds {refs} references; allowed: 100 or more"
         ));
     }
-    let redraw = drawn.map(|builtin| Redraw {
-        name: entry.name.clone(),
-        builtin,
-        threads: program.threads(),
-        refs: wanted,
-        options,
-    });
     Ok(Prepared {
-        setup,
-        redraw,
-        spread: if program.threads() > 1 || is_builtin {
-            0
-        } else {
-            refs / 2
-        },
+        spread: if program.threads() > 1 { 0 } else { refs / 2 },
         prime,
-        marks_ready: is_builtin && !met.stays,
         enter: met.enter,
         stays: met.stays,
+        warmup,
+        budget,
+        warnings,
+        ..of_program(program, entry)
+    })
+}
+
+/// The last references of a run may come after the last of a batch.
+const fn and_more(wanted: u64) -> u64 {
+    wanted.saturating_add(wanted / 4)
+}
+
+/// What a built-in program draws from in the first repetition.
+pub(crate) fn seed_of(scenario: &Scenario, entry: &ProgramEntry) -> u64 {
+    if entry.redraw {
+        scenario.draw(0).builtin()
+    } else {
+        scenario.seed
+    }
+}
+
+/// A built-in program.
+fn prepare_builtin(
+    scenario: &Scenario,
+    entry: &ProgramEntry,
+    builtin: Builtin,
+    (library, options): (&Arc<Library>, ReplayOptions),
+) -> Result<Prepared, String> {
+    let seed = seed_of(scenario, entry);
+    let met = Met::of_builtin(scenario, entry, (&builtin, seed))?;
+    // One that ends begins again, which others notice: its life is longer than all that it is
+    // measured for.
+    let refs = if met.stays && scenario.programs.len() > 1 {
+        LIVES.saturating_mul(scenario.warmup_refs + scenario.budget_refs)
+    } else {
+        and_more(met.refs())
+    };
+    let executed = Executed {
+        name: entry.name.clone(),
+        builtin,
+        refs,
+        options,
+    };
+    let is_late = met.enter.is_some_and(|enter| enter > 0);
+    let prepared = Prepared {
+        setup: if is_late {
+            0
+        } else {
+            executed.set_up_data(seed)?
+        },
+        prime: if met.stays { executed.set_up(seed)? } else { 0 },
+        marks_ready: !met.stays,
+        enter: met.enter,
+        stays: met.stays,
+        warmup: met.warmup,
+        budget: met.budget,
+        ..of_program(executed.with(seed, Some(library)), entry)
+    };
+    Ok(Prepared {
+        redraw: entry.redraw.then_some(executed),
+        ..prepared
+    })
+}
+
+/// A program that is run whole, from its beginning.
+fn of_program(program: Arc<dyn Program>, entry: &ProgramEntry) -> Prepared {
+    Prepared {
+        setup: 0,
+        redraw: None,
+        spread: 0,
+        prime: 0,
+        marks_ready: false,
+        enter: None,
+        stays: false,
         again: false,
         own_files: None,
         brief: program.clone(),
         program,
-        warmup,
-        budget,
+        warmup: 0,
+        budget: NO_LIMIT,
         input: entry.input.to_string(),
-        warnings,
+        warnings: Vec::new(),
         notes: Vec::new(),
         parts: None,
-    })
+    }
 }
 
 /// A recording as a program, and how many of its first references bring in the pages that it
@@ -395,23 +419,12 @@ fn prepare_regions(
     };
     let (program, prime) = opened(&entry.name, recording, whole)?;
     Ok(Prepared {
-        setup: 0,
         prime,
-        spread: 0,
-        enter: None,
-        stays: false,
-        again: false,
-        own_files: None,
-        brief: program.clone(),
-        program,
-        redraw: None,
         marks_ready: is_builtin,
-        warmup: 0,
-        budget: NO_LIMIT,
-        input: entry.input.to_string(),
         warnings,
         notes,
         parts: Some(parts),
+        ..of_program(program, entry)
     })
 }
 
@@ -454,14 +467,6 @@ fn prepare_trace(
         spread: if program.threads() > 1 { 0 } else { refs / 2 },
         enter: met.enter,
         stays: met.stays,
-        again: false,
-        own_files: None,
-        brief: program.clone(),
-        program,
-        redraw: None,
-        marks_ready: false,
-        prime: 0,
-        setup: 0,
         warmup,
         budget,
         input: format!("{} ({format})", entry.input),
@@ -469,8 +474,7 @@ fn prepare_trace(
             .iter()
             .map(|w| format!("{}: {w}", entry.name))
             .collect(),
-        notes: Vec::new(),
-        parts: None,
+        ..of_program(program, entry)
     })
 }
 
@@ -514,6 +518,7 @@ fn parts(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::met;
 
     #[test]
     fn a_set_up_whose_length_is_drawn_is_passed_over_whole_in_each_repetition() {
@@ -527,7 +532,8 @@ mod tests {
         for repetition in 0..3 {
             let program = prepared.in_repetition(repetition, scenario.draw(repetition));
             let set_up = met::set_up(&*program).expect("a mark");
-            assert_eq!(prepared.prime_in(repetition, &*program), Ok(set_up));
+            let draw = scenario.draw(repetition);
+            assert_eq!(prepared.prime_in(repetition, draw), Ok(set_up));
             lengths.push(set_up);
         }
         assert!(lengths.iter().any(|n| *n != lengths[0]), "{lengths:?}");

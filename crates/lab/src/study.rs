@@ -490,7 +490,7 @@ impl<'a> Lab<'a> {
         // A target is met at its beginning unless its table says otherwise, so that its measured part
         // is the same in every study; a polluter is met anywhere.
         let place = draw.place(at, &entry.name);
-        let mut prime = input.prime_in(job.repetition, &**made)?;
+        let mut prime = input.prime_in(job.repetition, draw)?;
         let skip = match (input.enter, entry.role) {
             (Some(refs), _) if input.stays => {
                 prime += share_of(refs, place);

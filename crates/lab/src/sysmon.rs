@@ -8,12 +8,12 @@ use piebald_report::{PolicyResult, SysMonFacts, SysMonResult, SysMonWindow};
 use piebald_sim::{CaseError, Model, PageWatch, PagesSeen, SimError};
 use piebald_trace::recording::ReplayOptions;
 use piebald_units::Hertz;
-use piebald_workload::{Builtin, Library};
+use piebald_workload::Builtin;
 use rayon::prelude::*;
 
 use crate::{
-    met,
-    prepare::Prepared,
+    executed::Executed,
+    prepare::{Prepared, seed_of},
     scenario::{Input, ProgramEntry, Scenario},
 };
 
@@ -97,20 +97,19 @@ fn case(
     let (program, prime) = match &entry.input {
         Input::Builtin(text) => {
             let builtin = Builtin::parse(text).map_err(|e| e.to_string())?;
-            let seed = if entry.redraw {
-                scenario.draw(0).builtin()
-            } else {
-                scenario.seed
-            };
+            let seed = seed_of(scenario, entry);
             let options = ReplayOptions {
                 fetches: scenario.features.fetch,
                 dependences: scenario.features.window,
                 ..ReplayOptions::default()
             };
-            let program = Library::new().program(&builtin, seed, refs, options);
-            let program = program.map_err(|e| e.to_string())?;
-            let prime = met::set_up(&program)?;
-            (std::sync::Arc::new(program) as _, prime)
+            let executed = Executed {
+                name: builtin.to_string(),
+                builtin,
+                refs,
+                options,
+            };
+            (executed.with(seed, None), executed.set_up(seed)?)
         }
         _ => (input.program.clone(), input.prime),
     };

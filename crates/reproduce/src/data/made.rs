@@ -33,6 +33,21 @@ pub(super) struct Made {
     recorded: BTreeMap<String, Result<String, String>>,
 }
 
+/// So many recordings that are missing are named.
+const NAMED: usize = 3;
+
+impl Made {
+    /// Which recordings are missing: the first ones, and how many more.
+    pub(super) fn lacks(&self) -> String {
+        let mut named = self.missing.clone();
+        let more = named.split_off(named.len().min(NAMED)).len();
+        if more > 0 {
+            named.push(format!("and {more} more"));
+        }
+        named.join("; ")
+    }
+}
+
 /// What became of the experiments that were run, by their names.
 pub(super) type AllRan = BTreeMap<String, Vec<Ran>>;
 

@@ -123,7 +123,7 @@ impl DataPaper {
                 return Some(Err(NoStudy::NotRun(why)));
             }
             match (&point.text, planned) {
-                (Err(_), _) | (_, None) => Some(Err(not_recorded(&made.missing.join("; ")))),
+                (Err(_), _) | (_, None) => Some(Err(not_recorded(&made.lacks()))),
                 (Ok(_), Some(Planned::Study(scenario))) => {
                     // Files are written down whether or not their recordings are there.
                     let lacks = self.not_there(&scenario.inputs());
