@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use anstream::adapter::strip_bytes;
 use piebald_experiment::{MadeFile, Policy, Program, Role, Tree};
 use piebald_qemu::{
     emulator::{Emulator, Sort},
@@ -616,7 +617,9 @@ fn reason(status: ExitStatus) -> String {
 
 /// The last lines of what was printed, without what is not text.
 fn last_lines(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
+    // A BIOS clears the screen and sets colors.
+    let text = strip_bytes(bytes).into_vec();
+    let text = String::from_utf8_lossy(&text);
     let clean = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
     let lines: Vec<String> = text.lines().map(clean).filter(|l| !l.is_empty()).collect();
     lines[lines.len().saturating_sub(8)..].join("\n  ")
@@ -668,6 +671,11 @@ mod tests {
             last.starts_with("line 12\n") && last.ends_with("line 19"),
             "{last:?}"
         );
-        assert_eq!(last_lines(b"\x1b\xff\n"), "\u{fffd}");
+        let bios =
+            b"\x1bc\x1b[?7l\x1b[2J\x1b[0mSeaBIOS (version 1.16)\r\n\x1b[1;31mno disk\x1b[0m \xff\n";
+        assert_eq!(
+            last_lines(bios),
+            "SeaBIOS (version 1.16)\n  no disk \u{fffd}"
+        );
     }
 }

@@ -12,7 +12,7 @@ use piebald_experiment::{self as experiment, Document, Policy, Program};
 use piebald_hw::spec::MachineSpec;
 use piebald_lab::{
     Counted,
-    host::{Ground, Hosted, NoStudy},
+    host::{Ground, Hosted, NoStudy, Show},
     machine_lines,
     runs::{self, Listed},
 };
@@ -76,7 +76,7 @@ struct Hooks<'a> {
     /// Set: no further boot is begun.
     stop: Option<&'a AtomicBool>,
     /// Told before each boot, by the thread that makes it: what it is, its number from 0, and how many there are.
-    progress: Option<&'a (dyn Fn(&str, u64, u64) + Sync)>,
+    progress: Option<&'a Show<'a>>,
     /// Guests at a time; 0 counts as 1. Each keeps one processor busy.
     at_once: usize,
 }

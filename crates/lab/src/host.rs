@@ -89,15 +89,21 @@ pub struct Timed {
     pub until_us: u64,
 }
 
+/// What is under way, and how much of it is done and planned: references, or boots; 0 of 0 where nobody knows.
+pub type Show<'g> = dyn Fn(&str, u64, u64) + Sync + 'g;
+
+/// Records a command, which finds these files in /data, up to a number of references: where the recording is.
+pub type Record<'g> = dyn Fn(&[String], &[MadeFile], u64) -> Result<PathBuf, String> + Sync + 'g;
+
 /// What a run has from whoever wants it.
 #[derive(Clone, Copy)]
 pub struct Ground<'g> {
     /// Called once all inputs are there and before anything is run; gives what is set to end early.
     pub begin: &'g (dyn Fn() -> Result<Option<&'g AtomicBool>, String> + Sync),
-    /// What is under way, and how much of it is done and planned: references, or boots; 0 of 0 where nobody knows.
-    pub progress: Option<&'g (dyn Fn(&str, u64, u64) + Sync)>,
-    /// Records a command, which finds these files in /data, up to a number of references.
-    pub record: &'g (dyn Fn(&[String], &[MadeFile], u64) -> Result<PathBuf, String> + Sync),
+    /// Told now and then.
+    pub progress: Option<&'g Show<'g>>,
+    /// Records commands.
+    pub record: &'g Record<'g>,
     /// Runs what is modelled; none = one of its own, that keeps nothing.
     pub model: Option<&'g Model>,
     /// Counts of guests that are there are not made again, and what is made is kept.

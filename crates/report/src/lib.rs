@@ -34,7 +34,6 @@ mod headline;
 mod html;
 mod json;
 mod marks;
-mod metrics;
 mod record;
 mod regions;
 mod replay;
@@ -59,7 +58,6 @@ pub use finding::{Finding, Unmet};
 pub use gate::{LEAST_EFFECT, advice_doubts, claims};
 pub use headline::{findings, headline};
 pub use html::{sweep_to_html, to_html};
-pub use metrics::{METRICS, Metric, Source, metrics_table};
 pub use record::{
     ColorUse, Extra, LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult,
     ProgramResult, RegionCheck, RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap,
@@ -76,6 +74,7 @@ pub use reproduction::{
     Reproduction, Target, TargetKind, Value, Verdict, reproduction_to_html, reproduction_to_json,
     reproduction_to_table,
 };
+pub use rows::{METRICS, Metric, Source, metrics_table};
 pub use sample::Sample;
 pub use schema::{DOCUMENTS, document_schema};
 pub use sweep::{sweep_to_csv, sweep_to_json, sweep_to_table};

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use super::{
-    eval::{Valued, wrong},
-    formula::Two,
-};
+use super::formula::Two;
 
 /// Quantities of studies and of replays that are times, or follow from one.
 const TIMES: [&str; 4] = ["time_ps", "ipc", "dram_bytes_per_s", "seconds"];
@@ -33,10 +30,10 @@ impl Clocks {
     ///
     /// # Errors
     /// Both are times, on different clocks.
-    pub(super) fn combined(self, two: Two, other: Self) -> Valued<Self> {
+    pub(super) fn combined(self, two: Two, other: Self) -> Result<Self, String> {
         let are_times = !self.0.is_empty() && !other.0.is_empty();
         if are_times && self != other && !matches!(two, Two::Times | Two::And | Two::Or) {
-            return wrong(format!(
+            return Err(format!(
                 "times on different clocks, {self} and {other}: allowed: what has none, as a slowdown"
             ));
         }
@@ -52,12 +49,12 @@ impl Clocks {
     ///
     /// # Errors
     /// They are times, on different clocks.
-    pub(super) fn folded(self, what: &str, columns: usize) -> Valued<Self> {
+    pub(super) fn folded(self, what: &str, columns: usize) -> Result<Self, String> {
         match what {
             "all" | "any" | "count" | "names" => Ok(Self::default()),
             // One column beside another, each on its own.
             _ if columns > 1 => Ok(Self::default()),
-            _ if self.0.len() > 1 => wrong(format!(
+            _ if self.0.len() > 1 => Err(format!(
                 "{what} of times on different clocks, {self}: allowed: those of one"
             )),
             "falls" => Ok(Self::default()),

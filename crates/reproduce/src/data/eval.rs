@@ -220,7 +220,7 @@ impl<'a> Names<'a> {
     /// That two formulas whose values are compared are no times on different clocks.
     pub(super) fn check_clocks(&self, [a, b]: [&Formula; 2], chosen: &Chosen) -> Valued<()> {
         let [(_, a), (_, b)] = [self.timed(a, chosen)?, self.timed(b, chosen)?];
-        a.combined(Two::Equal, b).map(|_| ())
+        a.combined(Two::Equal, b).map_err(Fault::Wrong).map(|_| ())
     }
 
     /// Whether a statement holds.
@@ -410,7 +410,7 @@ impl Eval<'_, '_> {
                 let of_a = mem::take(&mut self.clocks);
                 let b = self.value(b)?;
                 let of_b = mem::take(&mut self.clocks);
-                self.clocks = before.and(of_a.combined(*two, of_b)?);
+                self.clocks = before.and(of_a.combined(*two, of_b).map_err(Fault::Wrong)?);
                 combine(*two, a, b)
             }
         }
@@ -590,8 +590,8 @@ impl Eval<'_, '_> {
                 break;
             }
         }
-        let clocks = mem::take(&mut self.clocks).folded(what, columns.len())?;
-        self.clocks = before.and(clocks);
+        let clocks = mem::take(&mut self.clocks).folded(what, columns.len());
+        self.clocks = before.and(clocks.map_err(Fault::Wrong)?);
         if what == "thresholds" {
             return thresholds::fitted(&columns, self.names.cells.asked().is_some());
         }
