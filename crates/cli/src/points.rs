@@ -5,7 +5,7 @@ use std::{
     path::Path,
     process::ExitCode,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
@@ -176,13 +176,13 @@ impl Asked<'_> {
             }
             Ok(stop.get().map(|stop| &**stop))
         };
-        let interrupted = Mutex::new(false);
+        let interrupted = AtomicBool::new(false);
         let record = |words: &[String], files: &[MadeFile], refs: u64| {
             let words = made::here(words, files)?;
             record::cached(&words, refs).map_err(|e| match e {
                 NotCached::Failed(problem) => problem,
                 NotCached::Interrupted(problem) => {
-                    *interrupted.lock().unwrap_or_else(PoisonError::into_inner) = true;
+                    interrupted.store(true, Relaxed);
                     problem
                 }
             })
@@ -217,11 +217,10 @@ impl Asked<'_> {
             plugin: self.plugin,
         });
         bar.finish_and_clear();
-        let interrupted = interrupted
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
         result.map_err(|why| match why {
-            NoStudy::Missing(why) | NoStudy::Impossible(why) if !interrupted => Failure::usage(why),
+            NoStudy::Missing(why) | NoStudy::Impossible(why) if !interrupted.load(Relaxed) => {
+                Failure::usage(why)
+            }
             why => Failure::failed(why),
         })
     }
