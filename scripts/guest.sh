@@ -33,6 +33,7 @@
 #   --read-disk FILE     the same for reading only, so that several guests may have it at once
 #   --qemu ARGUMENT      one more argument of QEMU, such as -plugin; may be repeated
 #   --quiet              the console is printed only if something goes wrong; SIGHUP, SIGINT and SIGTERM end QEMU too
+#   --until-eof          with --quiet: so does the end of standard input, as when whoever holds it is gone
 #   --nodes N            memory nodes, with the memory and the processors in equal parts   1
 #   --parallel           processors run in parallel, on the emulator of `guest.sh emulator`
 #
@@ -512,7 +513,8 @@ memory_nodes() {
 }
 
 boot() { # INITRD
-    local kernel machine disk access n=0 code=0 status threads data how
+    local kernel machine disk access n=0 code=0 status threads data how running watcher=''
+    [ "$quiet" = 1 ] || [ "$until_eof" = 0 ] || misuse "--until-eof: allowed with --quiet"
     choose_emulator
     limit=$((limit * ${PIEBALD_TIME_SCALE:-1}))
     kernel=$(path_of kernel)
@@ -542,9 +544,15 @@ boot() { # INITRD
         timeout --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
             </dev/null >"$scratch/console" &
         # Whoever ends this script ends QEMU.
-        trap 'kill "$!" || :; wait "$!" || :; exit 143' HUP INT TERM
-        wait "$!" || code=$?
+        running=$!
+        trap 'kill "$running" || :; wait "$running" || :; exit 143' HUP INT TERM
+        if [ "$until_eof" = 1 ]; then
+            { cat >/dev/null; kill "$running" 2>/dev/null || :; } <&0 &
+            watcher=$!
+        fi
+        wait "$running" || code=$?
         trap - HUP INT TERM
+        [ -z "$watcher" ] || kill "$watcher" 2>/dev/null || :
     else
         set +e
         timeout --foreground --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
@@ -574,7 +582,7 @@ boot() { # INITRD
 
 # --- arguments ----------------------------------------------------------------
 
-run='' memory=1G cpus=2 nodes=1 limit=300 append='' quiet=0 parallel=0
+run='' memory=1G cpus=2 nodes=1 limit=300 append='' quiet=0 until_eof=0 parallel=0
 files=() programs=() modules=() disks=() qemu=()
 
 options() { # "pack", "boot" or both, then the arguments
@@ -584,11 +592,12 @@ options() { # "pack", "boot" or both, then the arguments
         case $1 in
             --run | --file | --program | --module)
                 [[ $sort == *pack* ]] || misuse "$1 is an option of pack" ;;
-            --memory | --cpus | --timeout | --append | --disk | --read-disk | --qemu | --nodes | --quiet | --parallel)
+            --memory | --cpus | --timeout | --append | --disk | --read-disk | --qemu | --nodes | --quiet | --until-eof | --parallel)
                 [[ $sort == *boot* ]] || misuse "$1 is an option of boot" ;;
             *) misuse "\"$1\": no such option of $sort (guest.sh --help)" ;;
         esac
         if [ "$1" = --quiet ]; then quiet=1; shift; continue; fi
+        if [ "$1" = --until-eof ]; then until_eof=1; shift; continue; fi
         if [ "$1" = --parallel ]; then parallel=1; shift; continue; fi
         [ $# -ge 2 ] || misuse "$1 needs a value"
         case $1 in

@@ -428,7 +428,8 @@ impl Packed<'_> {
         let output = self.own.path().join("results.json");
         let mut boot = Command::new("bash");
         boot.arg(self.tools.path("guest.sh")).arg("boot");
-        boot.arg(self.own.path().join(INITIAL)).arg("--quiet");
+        boot.arg(self.own.path().join(INITIAL));
+        boot.args(["--quiet", "--until-eof"]);
         boot.args(self.words()).args(self.disks(scratch.as_deref()));
         boot.args(["--qemu", "-plugin", "--qemu"]);
         boot.arg(self.tools.plugin_argument(self.scenario, &output));
@@ -564,7 +565,8 @@ fn run(tool: &str, command: &mut Command) -> Result<Vec<u8>, BootError> {
     })
 }
 
-/// How a script ended, and all that it said, which lies in this file meanwhile. It is asked to end as soon as `stop` is set.
+/// How a script ended, and all that it said, which lies in this file meanwhile. It is asked to end as soon as `stop` is set;
+/// its standard input ends with this process, however that ends.
 fn ended(
     command: &mut Command,
     said: &Path,
@@ -574,7 +576,7 @@ fn ended(
     let not_run = |source| failed(&program, source);
     let file = File::create(said).map_err(|e| failed(said, e))?;
     let other = file.try_clone().map_err(|e| failed(said, e))?;
-    let started = command.stdin(Stdio::null()).stdout(file).stderr(other);
+    let started = command.stdin(Stdio::piped()).stdout(file).stderr(other);
     let mut child = started.spawn().map_err(not_run)?;
     let mut is_asked = false;
     let status = loop {

@@ -205,11 +205,10 @@ fn processors_run_in_parallel_if_that_is_asked_for_and_there_is_no_plugin() {
     }
 }
 
-#[test]
-fn a_signal_ends_the_emulator_too() {
+/// A place whose emulator would run for an hour, and notes its number in the file `pid`, with what a boot needs.
+fn where_guests_stay() -> Place {
     let place = Place::new("10.0.13");
     let here = |name: &str| place.0.fakes().join(name);
-    // It would run for an hour, and notes its number.
     let waits = "#!/bin/bash\ncase $1 in --version) echo 'QEMU emulator version 10.0.13' ;; \
                  *) echo $$ >\"$FAKES/new\" && mv \"$FAKES/new\" \"$FAKES/pid\"; exec sleep 3600 ;; esac\n";
     program(&here("qemu-system-x86_64"), waits);
@@ -218,23 +217,59 @@ fn a_signal_ends_the_emulator_too() {
     fs::write(kernel.join("vmlinuz-6.12.1-x"), "").expect("written");
     fs::write(place.store().join("6.12.1-x/complete"), "").expect("written");
     fs::write(here("initrd"), "").expect("written");
+    place
+}
+
+/// What a script prints there. `BOOT` in it boots, `READY` waits for the emulator, and `END` says whether that is gone.
+fn of_guests_that_stay(place: &Place, script: &str) -> String {
+    let here = |name: &str| place.0.fakes().join(name).display().to_string();
+    let _ = fs::remove_file(here("pid"));
+    let guest = piebald_house::root().join("scripts/guest.sh");
+    let boot = format!("bash {} boot {} --quiet", guest.display(), here("initrd"));
+    let script = script
+        .replace("BOOT", &boot)
+        .replace("READY", "until [ -e $FAKES/pid ]; do sleep 0.05; done")
+        .replace(
+            "END",
+            "for i in {1..600}; do kill -0 $(cat $FAKES/pid) 2>/dev/null || { echo gone; break; }; sleep 0.05; done",
+        );
+    fs::write(here("script"), script).expect("written");
+    let variables = [("PIEBALD_GUEST_KERNEL", "6.12.1-x")];
+    let (_, printed, said) = place.0.call_with((&here("script"), ""), &[], &variables);
+    format!("{printed}{said}")
+}
+
+#[test]
+fn a_signal_ends_the_emulator_too() {
+    let place = where_guests_stay();
     for signal in ["TERM", "INT", "HUP"] {
-        let _ = fs::remove_file(here("pid"));
-        let pid = here("pid").display().to_string();
         // Signals reach the script alone, as when a program that waits for it sends them. Without job control
         // jobs in the background take no SIGINT.
         let script = format!(
-            "set -m\nbash {}/scripts/guest.sh boot \"$FAKES/initrd\" --quiet & script=$!\n\
-             until [ -e {pid} ]; do sleep 0.05; done\n\
-             kill -{signal} $script; wait $script; echo $?\n\
-             if kill -0 $(cat {pid}) 2>/dev/null; then echo there; else echo gone; fi\n",
-            piebald_house::root().display(),
+            "set -m\nBOOT & script=$!\nREADY\nkill -{signal} $script; wait $script; echo $?\nEND\n"
         );
-        let path = here("script");
-        fs::write(&path, script).expect("written");
-        let variables = [("PIEBALD_GUEST_KERNEL", "6.12.1-x")];
-        let call = (&*path.display().to_string(), "");
-        let (_, printed, said) = place.0.call_with(call, &[], &variables);
-        assert_eq!(printed, "143\ngone\n", "{signal}: {said}");
+        assert_eq!(
+            of_guests_that_stay(&place, &script),
+            "143\ngone\n",
+            "{signal}"
+        );
     }
+}
+
+#[test]
+fn the_emulator_ends_with_whoever_holds_the_input_and_not_before() {
+    let place = where_guests_stay();
+    // Who holds it is killed, and can do nothing about it.
+    let script = "mkfifo $FAKES/input\nsleep 3600 >$FAKES/input & holder=$!; disown\n\
+                  BOOT --until-eof <$FAKES/input >/dev/null 2>&1 &\nREADY\nsleep 0.3\n\
+                  kill -0 $(cat $FAKES/pid) && echo there\nkill -9 $holder\nEND\n";
+    assert_eq!(of_guests_that_stay(&place, script), "there\ngone\n");
+    let refused = "bash $GUEST boot $FAKES/initrd --until-eof; echo $?\n";
+    let guest = piebald_house::root().join("scripts/guest.sh");
+    let refused = refused.replace("$GUEST", &guest.display().to_string());
+    let printed = of_guests_that_stay(&place, &refused);
+    assert!(
+        printed.starts_with("2\n") && printed.contains("allowed with --quiet"),
+        "{printed}"
+    );
 }

@@ -23,7 +23,7 @@ fn repository() -> Vec<Package> {
 
 /// Files in the circles of `crates/house/circles.toml`, and names in `crates/house/reexports.toml`. Both lists
 /// only shrink, and these numbers with them.
-const LISTED_FILES: usize = 97;
+const LISTED_FILES: usize = 96;
 const LISTED_NAMES: usize = 2;
 
 #[test]
