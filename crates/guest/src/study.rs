@@ -235,10 +235,14 @@ fn run_with(scenario: &Scenario, hooks: Hooks<'_>, boot: Boot<'_>) -> Result<Stu
     for (policy, repetitions) in left.policies.into_iter().zip(left.repetitions) {
         let whole = (0..repetitions).filter(|r| booted.is_whole(policy, *r));
         let whole: Vec<u32> = whole.collect();
-        if !whole.is_empty() {
-            study.policies.push(booted.policy(policy, &whole));
-            study.set_maps.extend(booted.set_map(policy));
+        if whole.is_empty() {
+            let name = &scenario.policies()[policy].name;
+            let says = "stopped before a repetition of it was complete; this policy is left out";
+            study.warnings.push(format!("{name}: {says}"));
+            continue;
         }
+        study.policies.push(booted.policy(policy, &whole));
+        study.set_maps.extend(booted.set_map(policy));
     }
     if study.policies.is_empty() {
         return Err(BootError::Stopped);

@@ -211,6 +211,10 @@ fn an_end_leaves_the_repetitions_that_are_whole() {
         let shown = study.policies.iter();
         let shown = shown.map(|p| (&*p.name, p.programs[0].alone.instructions.n()));
         assert_eq!(shown.collect::<Vec<_>>(), left);
+        let told = study.warnings.iter().any(|w| {
+            w == "other: stopped before a repetition of it was complete; this policy is left out"
+        });
+        assert_eq!(told, left.len() == 1, "{:?}", study.warnings);
     }
 }
 
