@@ -37,6 +37,8 @@
 #   --nodes N            memory nodes, with the memory and the processors in equal parts   1
 #   --parallel           processors run in parallel, on the emulator of `guest.sh emulator`
 #
+# A QEMU that dies of an assertion of its own before the guest's program begins is started again, twice at most.
+#
 # Exit status: that of the guest's program; 124 if the time is over, 125 if the guest
 # ended without a status (a panic), 126 if the kernel complained on its console (BUG,
 # WARNING, Oops, a stall), whatever its program said; 1 or 2 if it could not be started.
@@ -404,6 +406,8 @@ mount -t devtmpfs dev /dev
 mount -t tmpfs tmp /tmp
 mount -t debugfs debug /sys/kernel/debug 2>/dev/null
 status=0
+stty -F /dev/ttyS1 raw 2>/dev/null
+echo begun >/dev/ttyS1
 for module in $(cat /piebald/modules); do
     insmod "$module" || { echo "guest: cannot load $module"; status=1; }
 done
@@ -412,7 +416,6 @@ if [ "$status" = 0 ]; then
     status=$?
 fi
 sync
-stty -F /dev/ttyS1 raw 2>/dev/null
 echo "status $status" >/dev/ttyS1
 sleep 0.2
 poweroff -f
@@ -512,8 +515,35 @@ memory_nodes() {
     done
 }
 
+# Runs QEMU for boot; sets `code`.
+emulate() {
+    local running watcher=''
+    code=0
+    : >"$scratch/status"
+    if [ "$quiet" = 1 ]; then
+        timeout --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
+            </dev/null >"$scratch/console" &
+        # Whoever ends this script ends QEMU.
+        running=$!
+        trap 'kill "$running" || :; wait "$running" || :; exit 143' HUP INT TERM
+        if [ "$until_eof" = 1 ]; then
+            { cat >/dev/null; kill "$running" 2>/dev/null || :; } <&0 &
+            watcher=$!
+        fi
+        wait "$running" || code=$?
+        trap - HUP INT TERM
+        [ -z "$watcher" ] || kill "$watcher" 2>/dev/null || :
+    else
+        set +e
+        timeout --foreground --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
+            </dev/null | tee "$scratch/console"
+        code=${PIPESTATUS[0]}
+        set -e
+    fi
+}
+
 boot() { # INITRD
-    local kernel machine disk access n=0 code=0 status threads data how running watcher=''
+    local kernel machine disk access n=0 code=0 status threads data how again=2
     [ "$quiet" = 1 ] || [ "$until_eof" = 0 ] || misuse "--until-eof: allowed with --quiet"
     choose_emulator
     limit=$((limit * ${PIEBALD_TIME_SCALE:-1}))
@@ -537,29 +567,16 @@ boot() { # INITRD
         machine+=(-drive "file=$disk,if=none,id=disk$n,format=raw,readonly=$access" -device "virtio-blk-pci,drive=disk$n")
         n=$((n + 1))
     done
-    : >"$scratch/status"
     if [ "$cpus" = 1 ]; then how=''; elif [ "$threads" = multi ]; then how=' in parallel'; else how=' in turns'; fi
     [ "$quiet" = 1 ] || warn "guest: QEMU $(version_of "$emulator"), processors: $cpus$how"
-    if [ "$quiet" = 1 ]; then
-        timeout --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
-            </dev/null >"$scratch/console" &
-        # Whoever ends this script ends QEMU.
-        running=$!
-        trap 'kill "$running" || :; wait "$running" || :; exit 143' HUP INT TERM
-        if [ "$until_eof" = 1 ]; then
-            { cat >/dev/null; kill "$running" 2>/dev/null || :; } <&0 &
-            watcher=$!
-        fi
-        wait "$running" || code=$?
-        trap - HUP INT TERM
-        [ -z "$watcher" ] || kill "$watcher" 2>/dev/null || :
-    else
-        set +e
-        timeout --foreground --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
-            </dev/null | tee "$scratch/console"
-        code=${PIPESTATUS[0]}
-        set -e
-    fi
+    emulate
+    # QEMU 10.0.2 with processors in parallel died of an assertion of its own in one boot of some twenty, while Linux asked
+    # the BIOS for disks.
+    while [ "$code" = 134 ] && ! grep -q '^begun' "$scratch/status" && [ "$again" -gt 0 ]; do
+        again=$((again - 1))
+        warn "guest: QEMU died before the guest's program began; once more"
+        emulate
+    done
     status=$(sed -n 's/^status \([0-9]*\).*/\1/p' "$scratch/status" | tail -n 1)
     if [ "$code" = 124 ] || [ "$code" = 137 ]; then
         warn "guest: stopped at its limit of $limit s"

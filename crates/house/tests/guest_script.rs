@@ -273,3 +273,36 @@ fn the_emulator_ends_with_whoever_holds_the_input_and_not_before() {
         "{printed}"
     );
 }
+
+#[test]
+fn an_emulator_that_dies_before_the_guest_begins_is_started_again() {
+    let place = where_guests_stay();
+    // It dies so often as `deaths` says, before or after the guest's program begins.
+    let dies = "#!/bin/bash\ncase $1 in --version) echo 'QEMU emulator version 10.0.13'; exit ;; esac\n\
+                for word; do case $word in file:*) status=${word#file:} ;; esac; done\n\
+                echo >>\"$FAKES/started\"\n[ ! -e \"$FAKES/late\" ] || echo begun >>\"$status\"\n\
+                [ $(wc -l <\"$FAKES/started\") -gt $(cat \"$FAKES/deaths\") ] || kill -ABRT $$\n\
+                printf 'begun\\nstatus 7\\n' >>\"$status\"\n";
+    let here = |name: &str| place.0.fakes().join(name);
+    program(&here("qemu-system-x86_64"), dies);
+    for (deaths, late, status, started) in [
+        (0, false, 7, 1),
+        (2, false, 7, 3),
+        (3, false, 1, 3),
+        (1, true, 1, 1),
+    ] {
+        let _ = fs::remove_file(here("started"));
+        let _ = fs::remove_file(here("late"));
+        fs::write(here("deaths"), format!("{deaths}\n")).expect("written");
+        if late {
+            fs::write(here("late"), "").expect("written");
+        }
+        let printed = of_guests_that_stay(
+            &place,
+            "BOOT >/dev/null 2>&1; echo $?; wc -l <$FAKES/started\n",
+        );
+        let lines: Vec<&str> = printed.lines().map(str::trim).collect();
+        let expected = [status.to_string(), started.to_string()];
+        assert_eq!(lines, expected, "{deaths} deaths, late: {late}: {printed}");
+    }
+}
