@@ -527,7 +527,8 @@ emulate() {
         running=$!
         trap 'kill "$running" || :; wait "$running" || :; exit 143' HUP INT TERM
         if [ "$until_eof" = 1 ]; then
-            { cat >/dev/null; kill "$running" 2>/dev/null || :; } <&0 &
+            # The shell itself reads: a program would go on reading when the shell is killed below.
+            { while read -r _; do :; done; kill "$running" 2>/dev/null || :; } <&0 &
             watcher=$!
         fi
         wait "$running" || code=$?

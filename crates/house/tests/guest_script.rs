@@ -259,11 +259,18 @@ fn a_signal_ends_the_emulator_too() {
 #[test]
 fn the_emulator_ends_with_whoever_holds_the_input_and_not_before() {
     let place = where_guests_stay();
-    // Who holds it is killed, and can do nothing about it.
+    // SIGKILL ends the holder, who can do nothing about it.
     let script = "mkfifo $FAKES/input\nsleep 3600 >$FAKES/input & holder=$!; disown\n\
                   BOOT --until-eof <$FAKES/input >/dev/null 2>&1 &\nREADY\nsleep 0.3\n\
                   kill -0 $(cat $FAKES/pid) && echo there\nkill -9 $holder\nEND\n";
     assert_eq!(of_guests_that_stay(&place, script), "there\ngone\n");
+    // An input that does not end is read no longer than the guest runs: its writer finds nobody.
+    let ends = "#!/bin/bash\ncase $1 in --version) echo 'QEMU emulator version 10.0.13' ;; *) sleep 0.5 ;; esac\n";
+    program(&place.0.fakes().join("qemu-system-x86_64"), ends);
+    let script = "yes >$FAKES/input 2>/dev/null & writer=$!\nBOOT --until-eof <$FAKES/input >/dev/null 2>&1\n\
+                  for i in {1..600}; do kill -0 $writer 2>/dev/null || { echo gone; break; }; sleep 0.05; done\n\
+                  kill -9 $writer 2>/dev/null\n";
+    assert_eq!(of_guests_that_stay(&place, script), "gone\n");
     let refused = "bash $GUEST boot $FAKES/initrd --until-eof; echo $?\n";
     let guest = piebald_house::root().join("scripts/guest.sh");
     let refused = refused.replace("$GUEST", &guest.display().to_string());
