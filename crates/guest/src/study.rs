@@ -387,7 +387,7 @@ impl Booted<'_> {
         phases.all(|together| self.seen(policy, repetition, *together).is_some())
     }
 
-    /// Who had which sets, in the first repetition: beside the others, if there are any.
+    /// A boot of the first repetition shows which program held which sets: the one beside the others, if there is one.
     fn set_map(&self, at: usize) -> Option<piebald_report::SetMap> {
         let together = self.scenario.phases().contains(&true);
         let seen = self.seen(at, 0, together)?;
@@ -416,9 +416,10 @@ impl Booted<'_> {
         };
         let phases = scenario.phases();
         let is_target = program.name() == scenario.target().name();
-        let alone = match is_target && phases.contains(&false) {
-            true => of(false),
-            false => Metrics::default(),
+        let alone = if is_target && phases.contains(&false) {
+            of(false)
+        } else {
+            Metrics::default()
         };
         let together = phases.contains(&true).then(|| of(true));
         // The target does the same work in both; the others do as much as fits beside it.

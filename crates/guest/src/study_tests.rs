@@ -72,10 +72,12 @@ pub(crate) fn results() -> Results {
 fn figures_are_those_of_the_programs_own_processor() {
     let scenario = scenario();
     let boot = |planned: &Planned| {
-        Ok(seen(match planned.together {
-            false => counts(1_000_000, 1_000_000_000, 40),
-            true => counts(1_000_000, 1_500_000_000, 9000),
-        }))
+        let (time_ps, misses) = if planned.together {
+            (1_500_000_000, 9000)
+        } else {
+            (1_000_000_000, 40)
+        };
+        Ok(seen(counts(1_000_000, time_ps, misses)))
     };
     let study = run_with(&scenario, Hooks::default(), &boot).expect("runs");
     assert!(study.complete && !study.machine.lines.is_empty());
@@ -144,10 +146,10 @@ fn a_policy_that_fails_takes_nothing_from_the_others() {
         let boot = |planned: &Planned| {
             *asked.lock().expect("nobody panicked") += 1;
             let fails = planned.policy == 0 && planned.together && planned.repetition == fails_in;
-            match fails {
-                true => Err(BootError::Results("it is gone".into())),
-                false => Ok(seen(counts(500, 1000, 4))),
+            if fails {
+                return Err(BootError::Results("it is gone".into()));
             }
+            Ok(seen(counts(500, 1000, 4)))
         };
         let study = run_with(&scenario, Hooks::default(), &boot).expect("the other policy ran");
         assert!(!study.complete);

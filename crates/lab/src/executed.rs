@@ -141,11 +141,13 @@ impl Program for Seeded {
 
 #[cfg(test)]
 mod tests {
+    use piebald_workload::list;
+
     use super::*;
 
     #[test]
     fn a_set_up_by_itself_is_as_long_as_that_of_the_whole() {
-        for text in [
+        let texts = [
             "chase:64KiB",
             "fft:1024",
             "filesort:64KiB,block=8KiB",
@@ -153,12 +155,28 @@ mod tests {
             "hashjoin:1MiB,dimension=1000",
             "lookup:2,size=16KiB,chunk=4KiB",
             "lu:40",
+            "matmul:30",
             "mergesort:64KiB",
             "phold:1000,processes=100",
             "postmark:20,low=1KiB,high=8KiB",
+            "randread:64KiB",
+            "readfiles:4,size=4KiB,chunk=4KiB,instrs=16",
+            "reread:64KiB",
+            "scan:64KiB",
+            "seqscan:64KiB",
             "smm:1000,nz=5000",
+            "sor:40",
             "triad:64KiB,threads=2",
-        ] {
+        ];
+        let is_tried = |name: &str| {
+            texts
+                .iter()
+                .any(|text| text.split(':').next() == Some(name))
+        };
+        for spec in list() {
+            assert!(is_tried(spec.name), "{} is not tried", spec.name);
+        }
+        for text in texts {
             let builtin = Builtin::parse(text).expect(text);
             let options = ReplayOptions {
                 fetches: true,

@@ -224,11 +224,10 @@ impl Hosted for Scenario {
     }
 
     fn run(&self, ground: &Ground<'_>) -> Result<Study, NoStudy> {
-        if self.programs.iter().any(|p| p.regions.is_some()) {
-            // Whole recordings are read for that.
-            if let Some(show) = ground.progress {
-                show("choosing regions", 0, 0);
-            }
+        // `prepare` reads whole recordings to choose regions.
+        let chooses = self.programs.iter().any(|p| p.regions.is_some());
+        if let Some(show) = ground.progress.filter(|_| chooses) {
+            show("choosing regions", 0, 0);
         }
         let record = |words: &[String], refs: u64| (ground.record)(words, &self.made, refs);
         let inputs = prepare(self, &record).map_err(|e| NoStudy::Missing(e.to_string()))?;

@@ -19,7 +19,7 @@ pub trait Listed: Sync {
 /// What came of a list of runs.
 pub struct Ran<O, E> {
     /// In the order of the list; none where a run failed or was not made.
-    pub outcomes: Vec<Option<O>>,
+    outcomes: Vec<Option<O>>,
     failures: Failures<E>,
 }
 
@@ -33,9 +33,9 @@ pub struct Left {
     pub warnings: Vec<String>,
 }
 
-/// Runs a list of so many policies on the threads of the pool that this is called in. `run` gives none for a run that is not made, as
-/// somebody wants an end. A policy of which a run has failed is not run on, unless `is_looked_for` says that
-/// nothing failed but what was looked for is not there.
+/// Runs a list of so many policies on the threads of the pool that this is called in. `run` gives none if somebody wants
+/// an end, and the run is not made. Once a run of a policy has failed, its later runs are not begun, unless `is_looked_for` says
+/// that an outcome was only looked for and is not there.
 pub fn in_order<P: Listed, O: Send, E: Send>(
     plan: &[P],
     policies: usize,
@@ -46,18 +46,18 @@ pub fn in_order<P: Listed, O: Send, E: Send>(
         first: (0..policies).map(|_| Mutex::new(None)).collect(),
         is_looked_for,
     };
-    // Whoever takes them, they are taken in the list's order, so that a stop leaves whole repetitions.
+    // Threads take runs in the list's order, so that a stop leaves whole repetitions.
     let next = AtomicUsize::new(0);
     let take = |_| {
         let at = next.fetch_add(1, Ordering::Relaxed);
         let one = &plan[at];
-        let outcome = match failures.has(one.policy()) {
-            true => None,
-            false => run(at, one).unwrap_or_else(|error| {
-                failures.note(one.policy(), at, error);
-                None
-            }),
-        };
+        if failures.has(one.policy()) {
+            return (at, None);
+        }
+        let outcome = run(at, one).unwrap_or_else(|error| {
+            failures.note(one.policy(), at, error);
+            None
+        });
         (at, outcome)
     };
     let runs = (0..plan.len()).into_par_iter().with_max_len(1).map(take);
@@ -170,9 +170,11 @@ mod tests {
 
     /// With these runs failing.
     fn ran(failing: &[usize]) -> Ran<usize, String> {
-        let run = |at: usize, _: &One| match failing.contains(&at) {
-            true => Err(format!("run {at}")),
-            false => Ok(Some(at)),
+        let run = |at: usize, _: &One| {
+            if failing.contains(&at) {
+                return Err(format!("run {at}"));
+            }
+            Ok(Some(at))
         };
         in_order(&plan(), 3, |error| error == "nowhere", run)
     }

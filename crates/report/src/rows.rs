@@ -8,7 +8,7 @@ use crate::{
     format::{Kind, cell, clean},
 };
 
-/// Who knows it, and so in which hosts it is there.
+/// What counts a quantity, and so which hosts have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The machine model: in the model and in guests.
@@ -24,7 +24,7 @@ pub struct Metric {
     pub name: &'static str,
     /// What it is, with its unit there.
     pub says: &'static str,
-    /// Who counts it.
+    /// What counts it.
     pub source: Source,
     /// Its values over the repetitions; none where a part of the model is off.
     pub get: fn(&Metrics) -> Option<&Sample>,
