@@ -176,13 +176,13 @@ impl Asked<'_> {
             }
             Ok(stop.get().map(|stop| &**stop))
         };
-        let interrupted = AtomicBool::new(false);
+        let interrupted = OnceLock::new();
         let record = |words: &[String], files: &[MadeFile], refs: u64| {
             let words = made::here(words, files)?;
             record::cached(&words, refs).map_err(|e| match e {
                 NotCached::Failed(problem) => problem,
                 NotCached::Interrupted(problem) => {
-                    interrupted.store(true, Relaxed);
+                    let _ = interrupted.set(problem.clone());
                     problem
                 }
             })
@@ -217,10 +217,13 @@ impl Asked<'_> {
             plugin: self.plugin,
         });
         bar.finish_and_clear();
+        // Nothing of the file is wrong then: no place of it is named.
+        if let Some(problem) = interrupted.into_inner() {
+            let _ = stop.set(Arc::new(AtomicBool::new(true)));
+            return Err(Failure::failed(problem));
+        }
         result.map_err(|why| match why {
-            NoStudy::Missing(why) | NoStudy::Impossible(why) if !interrupted.load(Relaxed) => {
-                Failure::usage(why)
-            }
+            NoStudy::Missing(why) | NoStudy::Impossible(why) => Failure::usage(why),
             why => Failure::failed(why),
         })
     }

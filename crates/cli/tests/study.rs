@@ -611,8 +611,35 @@ fn a_recording_from_the_middle_of_a_program_finds_the_pages_that_it_had() {
 #[test]
 #[ignore = "needs qemu-user: ./test.sh recorder"]
 fn an_interrupt_while_a_command_is_recorded_ends_the_study() {
+    let err = interrupted_while_recording("");
+    let last = err.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("piebald: interrupted while sh -c "),
+        "{err}"
+    );
+    assert!(last.ends_with("nothing to report"), "{err}");
+}
+
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
+fn an_interrupt_while_a_command_is_recorded_ends_all_points() {
+    let err = interrupted_while_recording("sweep.seed = [1, 2]\n");
+    let last = err.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("piebald: seed = 1: interrupted while sh -c "),
+        "{err}"
+    );
+    assert_eq!(err.matches("piebald: recording sh").count(), 1, "{err}");
+}
+
+/// Interrupts a study while it records a command that does not end; `keys` stand at the head of its file. What
+/// it says on stderr.
+fn interrupted_while_recording(keys: &str) -> String {
     let dir = recorder_folder();
     with_command(dir.path(), r#"["sh", "-c", "while :; do :; done"]"#, "900G");
+    let scenario = dir.path().join("s.toml");
+    let text = fs::read_to_string(&scenario).expect("written");
+    fs::write(&scenario, format!("{keys}{text}")).expect("written");
     let mut command = piebald(dir.path(), &["study", "s.toml"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = Guard(command.spawn().expect("starts"));
@@ -634,11 +661,6 @@ fn an_interrupt_while_a_command_is_recorded_ends_the_study() {
     }
     let (code, out, err) = ends(child);
     assert_eq!((code, out.as_str()), (130, ""), "{err}");
-    let last = err.lines().last().unwrap_or_default();
-    assert!(
-        last.starts_with("piebald: interrupted while sh -c "),
-        "{err}"
-    );
-    assert!(last.ends_with("nothing to report"), "{err}");
     assert!(names(&recordings).is_empty());
+    err
 }
