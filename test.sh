@@ -56,7 +56,12 @@ LONG_STAGES=(
     "large-cache:600:a page cache of a million pages"
     "fuzz-long:3600:fuzz targets on thirty times as much random input"
     "controls:1800:a hundred studies in which nothing can happen, and what they claim"
-    "papers:10800:the papers' experiments in their quick form, all rows"
+    "rainbow:7200:Rainbow's experiments in their quick form, all rows"
+    "srm:7200:SRM-buffer's experiments in their quick form, all rows"
+    "dulo:7200:DULO's experiments in their quick form, all rows"
+    "mfc:7200:MFC's experiments in their quick form, all rows"
+    "hvr:10800:HVR's experiments in their quick form, all rows"
+    "kills:1800:a paper that is killed fifty times ends with the same numbers"
     "guest-boots:1800:the machine model in real guests"
     "package:3600:a release of a clone, its tarball, and its Debian package in fresh roots of Debian 12 and 13"
     "dkms:1800:the package of the kernel module, built by DKMS for the kernels of a fresh Debian 13, and loaded"
@@ -356,13 +361,13 @@ stage_golden() {
 stage_demo() { ./demo.sh; }
 
 # Rows of the quick forms that stand for most: whole, MFC's alone takes 17 to 20 minutes,
-# and HVR's need eight recordings of minutes (stage `papers`). A number that misses the paper's is a result; a row that was not run fails.
+# and HVR's need eight recordings of minutes (the papers' stages of `--long`). A number that misses the paper's is a result; a row that was not run fails.
 RAINBOW_ROWS=R-1,R-2,R-3,R-4,R-5,R-7,R-8,R-9,R-B2,R-B3
 DULO_ROWS=D-1,D-2,D-3,D-10,D-13
 MFC_ROWS=M-10,M-12,M-13,M-16
 SRM_ROWS=S-2,S-3,S-4,S-18
 # Rows of programs on the machine model run with fewer references than the quick form has: what fails here
-# is a row that does not run. Their numbers are those of the quick form (stage `papers`, results pages).
+# is a row that does not run. Their numbers are those of the quick form (the papers' stages of `--long`, results pages).
 BUDGET=1M
 
 stage_reproduce() {
@@ -385,16 +390,22 @@ reproduce_second() {
     reproduce_quick dulo "$DULO_ROWS" && reproduce_quick mfc "$MFC_ROWS"
 }
 
-stage_papers() {
+stage_rainbow() { whole_paper rainbow; }
+stage_srm() { whole_paper srm; }
+stage_dulo() { whole_paper dulo; }
+stage_mfc() { whole_paper mfc; }
+stage_hvr() { whole_paper hvr; }
+
+# whole_paper PAPER: all rows of its quick form, and those that are kept beside what is kept.
+whole_paper() {
     build_to_reproduce
-    local paper
-    for paper in rainbow srm dulo mfc hvr; do
-        reproduce_quick "$paper" || exit 1
-    done
-    golden_rows
-    # Killed 50 times, a paper ends with the same numbers.
-    asked_for --release -p piebald --test all -- store::
+    reproduce_quick "$1" || exit 1
+    case $1 in
+        rainbow | dulo | mfc) golden_rows --case "$1" ;;
+    esac
 }
+
+stage_kills() { asked_for --release -p piebald --test all -- store::; }
 
 build_to_reproduce() {
     need_rust

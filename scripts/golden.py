@@ -13,6 +13,7 @@ Options:
                      instead of new ones
     --outputs DIR    keeps the documents of studies and replays as well: DIR/study/N.json, DIR/replay/N.json
     --without GROUP  all groups but this; may be given again
+    --case NAME      only this case; may be given again; to check one group, not to make
     --rows PAPER=ROW,ROW  of this paper only these rows of the group `reproduce`; to check, not to make
 
 The cases are in testdata/golden/cases.toml, the outputs beside it: one file GROUP.json.xz for
@@ -341,6 +342,11 @@ def wanted_of(kept, rows):
 def run_group(group, table, options):
     """Outputs of a group by case, and whether all of them are those that are kept."""
     cases = list(GROUPS[group](table, options))
+    asked = set(options.case)
+    if unknown := sorted(asked - {name for name, _ in cases}):
+        print(f"{group}: no case {', '.join(unknown)}; allowed: {', '.join(name for name, _ in cases)}")
+        return {}, False, False
+    cases = [case for case in cases if not asked or case[0] in asked]
     before, outputs, good, slowest = load(group), {}, True, (0, "")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for name, output, why, took in pool.map(run_case, cases):
@@ -353,7 +359,7 @@ def run_group(group, table, options):
             # As it will be read back.
             output = json.loads(json.dumps(output))
             good &= moved(group, name, wanted_of(before.get(name), options.rows.get(name)), output) == 0
-    for name in before.keys() - {name for name, _ in cases}:
+    for name in () if asked else before.keys() - {name for name, _ in cases}:
         print(f"{group}: {name}: is kept, and no longer a case")
         good = False
     values = sum(1 for output in outputs.values() for _ in leaves(output))
@@ -385,11 +391,14 @@ def arguments():
     parser.add_argument("--results")
     parser.add_argument("--outputs", type=Path)
     parser.add_argument("--rows", action="append", default=[])
+    parser.add_argument("--case", action="append", default=[])
     parser.add_argument("--without", choices=GROUPS, action="append", default=[])
     options = parser.parse_args()
     options.rows = rows_of(options.rows, parser)
     if options.rows and (options.verb, options.groups) != ("check", ["reproduce"]):
         parser.error("--rows: allowed: check reproduce")
+    if options.case and (options.verb != "check" or len(options.groups) != 1):
+        parser.error("--case: allowed: check GROUP, one")
     for group in options.groups:
         if group not in GROUPS:
             parser.error(f"group {group!r}: allowed: {', '.join(GROUPS)}")

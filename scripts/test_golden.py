@@ -30,7 +30,7 @@ class Comparison(unittest.TestCase):
     def restore(before):
         golden.GOLDEN, golden.GROUPS, golden.PLAIN = before[0], before[1], before[2]
 
-    def run_group(self, cases, group="planted", rows=None):
+    def run_group(self, cases, group="planted", rows=None, case=()):
         """What the group says of these cases, each an output or an exception; and its verdict."""
         def work(output):
             def give(_):
@@ -43,7 +43,7 @@ class Comparison(unittest.TestCase):
         golden.GROUPS = {group: lambda table, options: [(n, work(o)) for n, o in cases.items()]}
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            outputs, good, whole = golden.run_group(group, {}, types.SimpleNamespace(jobs=2, rows=rows))
+            outputs, good, whole = golden.run_group(group, {}, types.SimpleNamespace(jobs=2, rows=rows, case=case))
         return outputs, good, whole, said.getvalue()
 
     def check(self, cases, group="planted"):
@@ -106,6 +106,14 @@ class Comparison(unittest.TestCase):
         ]:
             _, found, _, said = self.run_group({"paper": output}, rows={"paper": rows})
             self.assertEqual(found, good, said)
+
+    def test_of_cases_that_are_named_only_these_are_compared(self):
+        golden.keep("planted", KEPT)
+        moved = KEPT | {"first": {"rows": [], "title": "a"}}
+        for named, good in [(["second"], True), (["first"], False), (["second", "third"], False)]:
+            outputs, found, _, said = self.run_group(moved, case=named)
+            self.assertEqual(found, good, said)
+            self.assertLessEqual(outputs.keys(), set(named))
 
     def test_without_a_kept_file_all_cases_are_new(self):
         _, good, whole, said = self.run_group(KEPT)

@@ -176,7 +176,7 @@ fn a_paper_that_is_killed_ends_with_the_same_numbers() {
 }
 
 #[test]
-#[ignore = "takes a minute: ./test.sh --long papers"]
+#[ignore = "takes a minute: ./test.sh --long kills"]
 fn a_paper_that_is_killed_again_and_again_ends_with_the_same_numbers() {
     paper_is_killed(KILLS);
 }
