@@ -488,7 +488,7 @@ stage_dkms() {
 
 stage_selftests() { kernel/selftests.sh; }
 
-stage_soak() { kernel/soak.sh --parallel 900 1 2 3 4 5 6 7 8; }
+stage_soak() { kernel/soak.sh 900 1 2 3 4 5 6 7 8; }
 
 stage_debug_kernel() { kernel/debug.sh; }
 

@@ -84,8 +84,7 @@ export PIEBALD_GUEST_KERNEL=$version
 CARGO_TARGET_DIR=$CARGO_TARGET_DIR/debug-kernel
 
 if [ "$what" = all ]; then
-    # Four processors in parallel; in turns where no QEMU can do that.
-    "$root/kernel/test.sh" 1 --memory 768M --timeout 5000 --parallel
+    "$root/kernel/test.sh" 1 --memory 768M --timeout 5000
 fi
 
 module=$("$root/kernel/build.sh")

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Soaks the kernel module in guests: kernel/test/soak.sh, for so many seconds with each seed, two guests at a time.
 #
-#   kernel/soak.sh [--parallel] [SECONDS [SEED...]]     180 seconds, seed 1
+#   kernel/soak.sh [--turns] [SECONDS [SEED...]]     180 seconds, seed 1
 #
-# The seconds are the guest's, which has two processors that take turns; with --parallel four that do not, where there is a
-# QEMU that can do that (scripts/guest.sh emulator). Fails if a check fails or the kernel complains of anything.
+# The seconds are the guest's, which has four processors that run in parallel; with --turns, and where no QEMU can do that
+# (scripts/guest.sh emulator), two that take turns. Fails if a check fails or the kernel complains of anything.
 # What came out last stands in kernel/soak.md. PIEBALD_GUEST_KERNEL names another kernel (scripts/guest.sh).
 set -eu
 
@@ -13,8 +13,10 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/scripts/setup.sh"
 settle_target_dir "$root"
 case ${1:-} in -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;; esac
-boot=()
-if [ "${1:-}" = --parallel ]; then boot=(--parallel --cpus 4); shift; fi
+# shellcheck source=processors.sh
+. "$root/kernel/processors.sh"
+turns=()
+if [ "${1:-}" = --turns ]; then turns=(--turns); shift; fi
 seconds=${1:-180}
 [ $# = 0 ] || shift
 [ $# -gt 0 ] || set -- 1
@@ -24,7 +26,7 @@ done
 
 install_packages build-essential e2fsprogs || exit 1
 "$root/scripts/guest.sh" fetch
-[ ${#boot[@]} = 0 ] || say "emulator: $("$root/scripts/guest.sh" emulator)"
+settle_processors "$root" ${turns[@]+"${turns[@]}"}
 module=$("$root/kernel/build.sh")
 work=$CARGO_TARGET_DIR/kernel/soak
 mkdir -p "$work"
@@ -39,7 +41,7 @@ soak() { # SEED
     PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$disk"
     truncate -s 512M "$swap"
     PATH=$PATH:/usr/sbin:/sbin mkswap -q "$swap"
-    "$root/scripts/guest.sh" boot "$work/initrd" --disk "$disk" --disk "$swap" --memory 512M --append "soak=$seconds seed=$1" ${boot[@]+"${boot[@]}"} \
+    "$root/scripts/guest.sh" boot "$work/initrd" --disk "$disk" --disk "$swap" --memory 512M --append "soak=$seconds seed=$1" --cpus "$cpus" ${processors[@]+"${processors[@]}"} \
         --timeout $((3 * seconds + 900)) >"$work/log-$1" 2>&1 || status=$?
     rm -f "$disk" "$swap"
     say "seed $1: $(tr -d '\r' <"$work/log-$1" | grep -a '^rounds:' || echo "no end"), status $status"

@@ -4,11 +4,12 @@
 # memory nodes, and kernel/test/nodes.sh in that.
 # PIEBALD_GUEST_KERNEL names another kernel (scripts/guest.sh): a version, or a series such as 7.3.
 #
-#   kernel/test.sh [RUNS [OPTION...]]    RUNS: how often, one after the other (1); OPTIONs of
+#   kernel/test.sh [--turns] [RUNS [OPTION...]]
+#                                        RUNS: how often, one after the other (1); OPTIONs of
 #                                        `scripts/guest.sh boot`, such as --cpus 8
 #
-# The guest has two processors that take turns; with --parallel four that do not, where there is a QEMU that can do
-# that (scripts/guest.sh emulator).
+# The first guest has four processors that run in parallel, the second two; with --turns, and where no QEMU can do that
+# (scripts/guest.sh emulator), two each that take turns.
 # Fails if a check fails, if the kernel complains about anything on its console, and if the
 # distribution serves no kernel that the module knows.
 set -eu
@@ -17,19 +18,17 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../scripts/setup.sh
 . "$root/scripts/setup.sh"
 settle_target_dir "$root"
+# shellcheck source=processors.sh
+. "$root/kernel/processors.sh"
+turns=()
+if [ "${1:-}" = --turns ]; then turns=(--turns); shift; fi
 runs=${1:-1}
 [[ $runs =~ ^[1-9][0-9]{0,3}$ ]] || { warn "test: \"$runs\" runs; allowed: 1 to 9999"; exit 2; }
 [ $# = 0 ] || shift
 
 install_packages build-essential e2fsprogs || exit 1
 "$root/scripts/guest.sh" fetch
-cpus=2
-case " $* " in
-    *' --parallel '*)
-        cpus=4
-        say "emulator: $("$root/scripts/guest.sh" emulator)"
-        ;;
-esac
+settle_processors "$root" ${turns[@]+"${turns[@]}"}
 module=$("$root/kernel/build.sh")
 work=$CARGO_TARGET_DIR/kernel/test
 mkdir -p "$work"
@@ -72,19 +71,19 @@ one_node() { # OPTION...
     truncate -s 256M "$work/swap"
     PATH=$PATH:/usr/sbin:/sbin mkswap -q "$work/swap"
     "$root/scripts/guest.sh" boot "$work/initrd" --disk "$work/disk" --disk "$work/swap" \
-        --memory 512M --timeout 1500 --cpus "$cpus" "$@"
+        --memory 512M --timeout 1500 --cpus "$cpus" ${processors[@]+"${processors[@]}"} "$@"
 }
 
 two_nodes() { # OPTION...
     make_disk disk-nodes
     # Whatever the options say, a processor for each node.
     "$root/scripts/guest.sh" boot "$work/initrd-nodes" --disk "$work/disk-nodes" --memory 512M --nodes 2 --timeout 900 \
-        "$@" --cpus 2
+        ${processors[@]+"${processors[@]}"} "$@" --cpus 2
 }
 
 for run in $(seq "$runs"); do
     say "run $run of $runs"
-    if [ "$cpus" = 2 ]; then
+    if [ ${#processors[@]} = 0 ]; then
         # Each keeps one processor busy.
         two_nodes "$@" >"$work/nodes.log" 2>&1 &
         second=$! status=0
