@@ -33,6 +33,8 @@
 #define PAUSE_FACTOR 10
 /* How long hard colours wait for pages that are being written. */
 #define WRITING (10 * HZ)
+/* And a hint, which then does without for PAUSE_FACTOR times as long. */
+#define WRITING_OF_HINT HZ
 
 /* Of all groups without colours; with pb_lock held. */
 static struct pb_pause others[PB_NODES];
@@ -221,10 +223,10 @@ static bool take_gathered(struct look *l, bool last)
 /* Does it go on waiting for pages that are being written? A disk may be slow. */
 static bool waits_for_writing(struct look *l, const struct pb_relief *relief)
 {
-	if (!l->hard || !relief->writing)
+	if (!relief->writing)
 		return false;
 	if (!l->waits_until)
-		l->waits_until = (jiffies + WRITING) | 1;
+		l->waits_until = (jiffies + (l->hard ? WRITING : WRITING_OF_HINT)) | 1;
 	return time_before(jiffies, l->waits_until);
 }
 
@@ -267,7 +269,7 @@ static bool relieve(struct look *l)
 		return true;
 	for (i = 0; i < l->nr_nodes; i++) {
 		l->node = l->nodes[i];
-		note_pause(l, PB_PAUSE_SPENT, began + waited);
+		note_pause(l, PB_PAUSE_SPENT, l->hard ? began + waited : began);
 	}
 	return false;
 }
