@@ -7,7 +7,8 @@ use std::{
 };
 
 use piebald_experiment::MadeFile;
-use piebald_guest::{compile, own_program, sources, write_files};
+use piebald_guest::{AllHosts, own_program, sources};
+use piebald_lab::host::Hosts as _;
 use sha2::{Digest, Sha256};
 
 use crate::record::cache_folder;
@@ -20,9 +21,7 @@ const DATA: &str = "/data";
 pub(crate) fn here(words: &[String], files: &[MadeFile]) -> Result<Vec<String>, String> {
     let mut words = words.to_vec();
     if let Some(first) = words.first_mut().filter(|name| own_program(name)) {
-        let folder = kept("programs", sources(), |folder| {
-            compile(folder).map_err(|e| e.to_string())
-        })?;
+        let folder = kept("programs", sources(), |folder| AllHosts.compile(folder))?;
         *first = folder.join("programs").join(&*first).display().to_string();
     }
     let is_below = |word: &str| {
@@ -36,9 +35,7 @@ pub(crate) fn here(words: &[String], files: &[MadeFile]) -> Result<Vec<String>, 
         let (size, seed) = (file.size.0.0, file.seed.get());
         format!("{} {size} {seed}", file.name)
     });
-    let folder = kept("data", names, |folder| {
-        write_files(files, folder).map_err(|e| e.to_string())
-    })?;
+    let folder = kept("data", names, |folder| AllHosts.write_files(files, folder))?;
     for word in words.iter_mut().filter(|word| is_below(word)) {
         *word = word.replacen(DATA, &folder.display().to_string(), 1);
     }

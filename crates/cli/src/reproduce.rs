@@ -6,6 +6,7 @@ use std::{
     sync::{Mutex, PoisonError, atomic::Ordering},
 };
 
+use piebald_guest::AllHosts;
 use piebald_hw::nearest::did_you_mean;
 use piebald_report::{
     Reproduction, Verdict, reproduction_to_html, reproduction_to_json, reproduction_to_table,
@@ -123,9 +124,13 @@ impl Named {
     /// The paper itself, or its rows that are run in guests as well.
     pub(crate) fn open(&self, guest: bool) -> Result<Source, Failure> {
         let paper = match self {
-            Self::System(system) if guest => guest_paper(*system).map_err(Failure::failed)?,
+            Self::System(system) if guest => {
+                guest_paper(*system, &AllHosts).map_err(Failure::failed)?
+            }
             Self::System(system) => return Ok(Source::System(*system)),
-            Self::Folder(folder) => Some(DataPaper::read(folder).map_err(Failure::usage)?),
+            Self::Folder(folder) => {
+                Some(DataPaper::read(folder, &AllHosts).map_err(Failure::usage)?)
+            }
         };
         let has_guests = |paper: &DataPaper| paper.has_guests().map_err(Failure::usage);
         match paper {

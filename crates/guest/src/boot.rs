@@ -480,7 +480,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, BootError> {
 ///
 /// # Errors
 /// What is missing or failed.
-pub fn compile(folder: &Path) -> Result<(), BootError> {
+pub(crate) fn compile(folder: &Path) -> Result<(), BootError> {
     let programs = folder.join("programs");
     std::fs::create_dir_all(&programs).map_err(|e| failed(&programs, e))?;
     write(folder, MARKS.0, MARKS.1)?;
@@ -506,7 +506,7 @@ fn compile_one(
 }
 
 /// Is it a program that comes with Piebald, or is on this computer?
-pub fn has_program(name: &str) -> bool {
+pub(crate) fn has_program(name: &str) -> bool {
     own(name).is_some() || find::program(OsStr::new(name)).is_some()
 }
 
@@ -540,7 +540,7 @@ fn make_disk(image: &Path, bytes: u64, options: &[&OsStr]) -> Result<(), BootErr
 ///
 /// # Errors
 /// Those of the file system.
-pub fn write_files(files: &[MadeFile], folder: &Path) -> Result<(), BootError> {
+pub(crate) fn write_files(files: &[MadeFile], folder: &Path) -> Result<(), BootError> {
     std::fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
     for input in files {
         let path = folder.join(&input.name);

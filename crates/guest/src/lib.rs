@@ -13,12 +13,14 @@
 mod boot;
 mod check;
 mod held;
+mod hosts;
 mod inputs;
 mod kept;
 mod scenario;
 mod script;
 mod study;
 
-pub use boot::{BootError, compile, has_program, own_program, sources, write_files};
+pub use boot::{BootError, own_program, sources};
 pub use check::{Finding, check};
+pub use hosts::AllHosts;
 pub use scenario::Scenario;

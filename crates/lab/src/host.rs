@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use piebald_experiment::{Clock, Document, MadeFile};
+use piebald_experiment::{Clock, Document, HostName, MadeFile, Refused};
 use piebald_hw::spec::MachineSpec;
 use piebald_report::Study;
 use piebald_sim::Model;
@@ -69,6 +69,54 @@ pub trait Hosted: Send + Sync {
     /// # Errors
     /// Why there is no result.
     fn run(&self, ground: &Ground<'_>) -> Result<Study, NoStudy>;
+}
+
+/// The hosts that there are. Whoever runs experiments of any of them knows them by this alone.
+pub trait Hosts: Sync {
+    /// Reads an experiment as its host does.
+    ///
+    /// # Errors
+    /// What the host cannot run of it.
+    fn read(&self, host: HostName, text: &str, path: &Path) -> Result<Box<dyn Hosted>, Refused>;
+    /// Can guests have this program? It comes with Piebald, or is on this computer.
+    fn has_program(&self, name: &str) -> bool;
+    /// Compiles the programs that come with Piebald, as guests run them, into the folder `programs` of a folder.
+    ///
+    /// # Errors
+    /// What is missing or failed.
+    fn compile(&self, folder: &Path) -> Result<(), String>;
+    /// Writes files as guests find them in `/data` to a folder, which is made.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn write_files(&self, files: &[MadeFile], folder: &Path) -> Result<(), String>;
+}
+
+/// The model, and no guests: of these everything is refused, and they have no programs.
+pub struct ModelAlone;
+
+/// Why experiments in guests are refused.
+const NO_GUESTS: &str = "host = \"guest\": allowed: \"model\", as there are no guests here";
+
+impl Hosts for ModelAlone {
+    fn read(&self, host: HostName, text: &str, path: &Path) -> Result<Box<dyn Hosted>, Refused> {
+        match host {
+            HostName::Model => Ok(Box::new(Scenario::parse(text, path)?)),
+            HostName::Guest => Err(Refused::unread(path, NO_GUESTS)),
+        }
+    }
+
+    fn has_program(&self, _: &str) -> bool {
+        false
+    }
+
+    fn compile(&self, _: &Path) -> Result<(), String> {
+        Err(NO_GUESTS.to_owned())
+    }
+
+    fn write_files(&self, _: &[MadeFile], _: &Path) -> Result<(), String> {
+        Err(NO_GUESTS.to_owned())
+    }
 }
 
 /// How long the runs of an experiment are.

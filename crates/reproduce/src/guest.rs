@@ -2,12 +2,14 @@
 //! of SRM-buffer (S-2, S-3, S-5, S-6, S-9 to S-14) in miniature.
 //!
 //! The real kernel is the distribution's with Piebald's module, under QEMU and watched by the
-//! machine model (`piebald-guest`). The modelled one replays recordings of the very programs
+//! machine model ([`Hosts`]). The modelled one replays recordings of the very programs
 //! that the guest runs, on the same machine with the same parts of the model on. So what
 //! differs is the kernel. What is run and how far both agree is data (`reproduce/guest/rainbow` and `reproduce/guest/srm`); programs,
 //! sizes and rules were written down before the first result (`reproduce/guest/protocol.md`).
 
 use std::path::Path;
+
+use piebald_lab::host::Hosts;
 
 use crate::{
     ReproduceError, System,
@@ -33,7 +35,10 @@ macro_rules! files {
 ///
 /// # Errors
 /// Its files are wrong: a defect.
-pub fn guest_paper(system: System) -> Result<Option<DataPaper>, ReproduceError> {
+pub fn guest_paper(
+    system: System,
+    hosts: &'static dyn Hosts,
+) -> Result<Option<DataPaper>, ReproduceError> {
     let [grid, rows, programs] = match system {
         System::Rainbow => files!("rainbow"),
         System::Srm => files!("srm"),
@@ -42,7 +47,7 @@ pub fn guest_paper(system: System) -> Result<Option<DataPaper>, ReproduceError> 
     let name = system.name();
     let folder = Path::new("reproduce/guest").join(name);
     let paper = DataPaper::new((name, &folder), [grid, rows], Some(programs), Known::new());
-    paper.map(Some)
+    Ok(Some(paper?.on(hosts)))
 }
 
 #[cfg(test)]
@@ -50,12 +55,13 @@ mod tests {
     use std::path::PathBuf;
 
     use piebald_experiment::{Document, HostName};
+    use piebald_guest::AllHosts;
 
     use super::*;
     use crate::{Hooks, Options, Source, Wanted, experiments, reproduce, stand_ins};
 
     fn paper(system: System) -> DataPaper {
-        let paper = guest_paper(system).unwrap_or_else(|e| panic!("{e}"));
+        let paper = guest_paper(system, &AllHosts).unwrap_or_else(|e| panic!("{e}"));
         paper.unwrap_or_else(|| panic!("{}: the module has it", system.name()))
     }
 
@@ -71,7 +77,7 @@ mod tests {
     #[test]
     fn only_what_the_module_has_can_be_run() {
         for system in System::ALL {
-            let found = guest_paper(system).unwrap_or_else(|e| panic!("{e}"));
+            let found = guest_paper(system, &AllHosts).unwrap_or_else(|e| panic!("{e}"));
             let has = matches!(system, System::Rainbow | System::Srm);
             assert_eq!(found.is_some(), has, "{}", system.name());
             let Some(paper) = found else { continue };

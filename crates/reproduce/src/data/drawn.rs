@@ -316,6 +316,7 @@ impl Part {
             known: &known,
             lets: Vec::new(),
             cells: &NoRuns,
+            hosts: None,
         };
         let axis = std::slice::from_ref(&self.axis);
         let each = names.each(axis, self.when.as_ref(), &Vec::new());

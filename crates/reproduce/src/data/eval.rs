@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, mem, ops::Deref, path::Path, sync::Arc};
 
+use piebald_lab::host::Hosts;
 use piebald_report::{Sample, Verdict};
 
 use super::{
@@ -120,6 +121,8 @@ pub(super) struct Names<'a> {
     /// Formulas, those of the inner table first.
     pub(super) lets: Vec<&'a Lets>,
     pub(super) cells: &'a dyn Cells,
+    /// Of programs that guests can have; none where nothing may depend on this computer.
+    pub(super) hosts: Option<&'static dyn Hosts>,
 }
 
 /// Values that are chosen, the last one of a name holds.
@@ -543,7 +546,8 @@ impl Eval<'_, '_> {
                     return Ok(Value::Is(true));
                 }
                 return Ok(Value::Is(if what == "has" {
-                    piebald_guest::has_program(&name)
+                    let none = || Fault::Wrong("has: not allowed in a draw".into());
+                    self.names.hosts.ok_or_else(none)?.has_program(&name)
                 } else {
                     self.has_input(&name)?
                 }));

@@ -6,14 +6,14 @@ use std::{
     path::{self, Path},
 };
 
-use piebald_experiment::HostName;
+use piebald_experiment::{HostName, Words};
+use piebald_lab::host::Hosts;
 use piebald_units::Count;
 use toml::{Table, Value as Toml};
 
 use super::{
     axes::OVER,
     eval::{Axes, Chosen, Fault, Names, NoRuns, Value},
-    hosts,
     making::{Making, Recordings, WHEN, condition, words},
     narrowed::{self, AllNarrowed, Narrowed},
     requests::{is_replayed, limit, repetitions},
@@ -80,8 +80,25 @@ impl Point {
     }
 }
 
-/// Numbers that are known, the stand-ins, and the folder that paths are relative to.
-pub(super) type Given<'g> = (&'g BTreeMap<String, Value>, &'g [StandIn], &'g Path);
+/// Numbers that are known, the stand-ins, the folder that paths are relative to, and what runs the experiments.
+pub(super) type Given<'g> = (
+    &'g BTreeMap<String, Value>,
+    &'g [StandIn],
+    &'g Path,
+    &'static dyn Hosts,
+);
+
+/// The host of this name.
+///
+/// # Errors
+/// Which there are.
+fn host_named(name: &str) -> Result<HostName, String> {
+    let found = HostName::WORDS.iter().find(|(word, ..)| *word == name);
+    found.map(|(_, host, _)| *host).ok_or_else(|| {
+        let words: Vec<&str> = HostName::WORDS.iter().map(|(word, ..)| *word).collect();
+        format!("\"{name}\": allowed: {}", words.join(", "))
+    })
+}
 
 /// The tables of a grid, with those of its form laid over them.
 pub(super) fn of_form(text: &str, quick: bool) -> Result<Table, String> {
@@ -208,7 +225,11 @@ impl Grid {
     ///
     /// # Errors
     /// A formula that is wrong.
-    fn choose_at_once(&mut self, known: &BTreeMap<String, Value>) -> Result<(), String> {
+    fn choose_at_once(
+        &mut self,
+        known: &BTreeMap<String, Value>,
+        hosts: &'static dyn Hosts,
+    ) -> Result<(), String> {
         let (at_once, later) = (std::mem::take(&mut self.narrowed).into_iter())
             .partition(|(_, one)| one.after.is_empty());
         self.narrowed = later;
@@ -224,6 +245,7 @@ impl Grid {
                 known,
                 lets: Vec::new(),
                 cells: &none,
+                hosts: Some(hosts),
             };
             let values = one.chosen(&names);
             let values = values.map_err(|fault| format!("axis.{name}: {}", fault.says()))?;
@@ -256,7 +278,7 @@ impl Grid {
             warmup_refs: lengths("warmup_refs")?,
             axes,
         };
-        grid.choose_at_once(given.0)?;
+        grid.choose_at_once(given.0, given.3)?;
         let experiments = table(root.get("experiment").cloned(), "experiment")?;
         for name in experiments.keys().filter(|name| wanted(name)) {
             grid.make((root, name), options, given, recording)?;
@@ -272,7 +294,7 @@ impl Grid {
         &mut self,
         (root, name): (&Table, &str),
         options: &Options,
-        (known, stand_ins, folder): Given<'_>,
+        (known, stand_ins, folder, hosts): Given<'_>,
         recording: &Recordings<'_>,
     ) -> Result<(), String> {
         let empty = Table::new();
@@ -306,6 +328,7 @@ impl Grid {
             stand_ins,
             recording,
             folder,
+            hosts,
             missing: Vec::new(),
         };
         let points = making.points(name, merged, (root, options), &place)?;
@@ -454,7 +477,7 @@ impl Making<'_> {
         let host = match experiment.remove(HOST) {
             None => HostName::Model,
             Some(Toml::String(name)) => {
-                hosts::named(&name).map_err(|says| format!("{place}.{HOST} = {says}"))?
+                host_named(&name).map_err(|says| format!("{place}.{HOST} = {says}"))?
             }
             Some(other) => return Err(format!("{place}.{HOST} = {other}: allowed: a text")),
         };

@@ -74,7 +74,7 @@ impl DataPaper {
                 let says = "has experiments in guests: allowed with --guest, and the kernel module";
                 return Err(said(&format!("{}: {says}", self.name)));
             }
-            piebald_guest::compile(inputs).map_err(|e| said(&e))?;
+            self.hosts.compile(inputs).map_err(|e| said(&e))?;
         }
         for point in points() {
             let Ok(text) = &point.text else { continue };
@@ -84,8 +84,10 @@ impl DataPaper {
                 continue;
             };
             if let Some(folder) = &point.data {
-                piebald_guest::write_files(&experiment.file, &inputs.join(folder))
-                    .map_err(|e| said(&e))?;
+                let written = self
+                    .hosts
+                    .write_files(&experiment.file, &inputs.join(folder));
+                written.map_err(|e| said(&e))?;
             }
             if point.in_guest() && experiment.guest.scratch.is_some() {
                 let scratch = inputs.join(SCRATCH);

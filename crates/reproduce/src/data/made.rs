@@ -80,7 +80,7 @@ impl DataPaper {
         if is_dry {
             known.insert(eval::HAS_ALL.to_owned(), is(true));
         }
-        let given = (&known, &self.stand_ins[..], &*self.folder);
+        let given = (&known, &self.stand_ins[..], &*self.folder, self.hosts);
         let grid = Grid::new((&root, wanted), axes, options, given, recording);
         let grid = grid.map_err(in_grid)?;
         let inputs = known.get(INPUTS).and_then(|inputs| inputs.text().ok());
@@ -116,7 +116,7 @@ impl DataPaper {
             let found = made.recorded.get(&program.name).cloned();
             found.unwrap_or_else(|| Err("not recorded".to_owned()))
         };
-        let given = (&made.known, &self.stand_ins[..], &*self.folder);
+        let given = (&made.known, &self.stand_ins[..], &*self.folder, self.hosts);
         let of = (&made.root, name);
         made.grid.make(of, &made.options, given, &recording)?;
         let points = made.grid.experiments.get(name);
@@ -131,7 +131,9 @@ impl DataPaper {
         let path = self.folder.join(GRID);
         let plan = |point: &Point| {
             let text = point.text.as_ref().ok();
-            let read = text.map(|text| Planned::of(point, text, &path)).transpose();
+            let read = text
+                .map(|text| Planned::of((point, self.hosts), text, &path))
+                .transpose();
             let place = &point.name;
             read.map_err(|says| self.error(GRID, &format!("experiment.{place}: {says}")))
         };

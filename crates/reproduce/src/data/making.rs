@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use piebald_lab::host::Hosts;
 use toml::{Table, Value as Toml};
 
 use super::{
@@ -28,6 +29,7 @@ pub(super) struct Making<'m> {
     pub(super) recording: &'m Recordings<'m>,
     /// Paths are relative to it.
     pub(super) folder: &'m Path,
+    pub(super) hosts: &'static dyn Hosts,
     /// Why a program has no recording.
     pub(super) missing: Vec<String>,
 }
@@ -39,6 +41,7 @@ impl Making<'_> {
             known: self.known,
             lets: Vec::new(),
             cells: none,
+            hosts: Some(self.hosts),
         }
     }
 

@@ -11,7 +11,6 @@ mod fold;
 mod formula;
 mod grid;
 mod guests;
-mod hosts;
 mod made;
 mod making;
 mod narrowed;
@@ -53,7 +52,7 @@ use std::{
 };
 
 use piebald_hw::{Machine, Options as Parts};
-use piebald_lab::host::Hosted;
+use piebald_lab::host::{Hosted, Hosts, ModelAlone};
 use piebald_report::Reproduction;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
@@ -123,6 +122,8 @@ pub struct DataPaper {
     rows: Rows,
     stand_ins: Vec<StandIn>,
     known: Known,
+    /// What runs its experiments.
+    hosts: &'static dyn Hosts,
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -137,7 +138,7 @@ impl DataPaper {
     ///
     /// # Errors
     /// A file that is not there or cannot be read, and what is wrong with one.
-    pub fn read(folder: &Path) -> Result<Self, ReproduceError> {
+    pub fn read(folder: &Path, hosts: &'static dyn Hosts) -> Result<Self, ReproduceError> {
         let unread = |name: &str, e: io::Error| {
             let path = folder.join(name);
             ReproduceError::Paper(format!("{}: {e}", path.display()))
@@ -153,11 +154,13 @@ impl DataPaper {
             .file_name()
             .map_or_else(|| "paper".into(), |n| n.to_string_lossy());
         let texts = [&*file(GRID)?, &*file(ROWS)?];
-        Self::new((&name, folder), texts, programs.as_deref(), Known::new())?.checked()
+        let paper = Self::new((&name, folder), texts, programs.as_deref(), Known::new())?;
+        paper.on(hosts).checked()
     }
 
     /// A paper of these texts, of which it is only seen whether each has its form: those that are built in
-    /// are [`checked`](Self::checked) by tests, and not whenever they are opened.
+    /// are [`checked`](Self::checked) by tests, and not whenever they are opened. Its experiments are the model's,
+    /// unless it is [`on`](Self::on) others.
     pub(crate) fn new(
         (name, folder): (&str, &Path),
         [grid, rows]: [&str; 2],
@@ -178,7 +181,13 @@ impl DataPaper {
             rows: read_rows,
             stand_ins: stand_ins.unwrap_or_default(),
             known,
+            hosts: &ModelAlone,
         })
+    }
+
+    /// The same, whose experiments these run.
+    pub(crate) fn on(self, hosts: &'static dyn Hosts) -> Self {
+        Self { hosts, ..self }
     }
 
     /// The same, if nothing is wrong with it that can be seen without a run, in both forms.
@@ -341,6 +350,7 @@ impl DataPaper {
             known: &known,
             lets: vec![lets, &self.rows.lets],
             cells,
+            hosts: Some(self.hosts),
         })
     }
 
@@ -571,7 +581,7 @@ impl DataPaper {
             .map_err(|says| self.error(GRID, &says))?;
         let known = self.known_in(options);
         let known = known.map_err(|says| self.error(GRID, &says))?;
-        let given = (&known, &self.stand_ins[..], &*self.folder);
+        let given = (&known, &self.stand_ins[..], &*self.folder, self.hosts);
         let grid = Grid::new((&root, &wanted), axes, options, given, &note);
         let grid = grid.map_err(|says| self.error(GRID, &says))?;
         self.prepare(&grid, options)?;

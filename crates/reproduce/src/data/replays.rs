@@ -4,7 +4,7 @@ use std::path::Path;
 
 use piebald_experiment::{Document, HostName};
 use piebald_lab::{
-    host::Hosted,
+    host::{Hosted, Hosts},
     replay::{Counts, Load, ReplayRequest, asked, is_replay},
 };
 use piebald_report::{Replay, ReplayIo, ReplayRun, Sample, Study};
@@ -12,7 +12,6 @@ use piebald_report::{Replay, ReplayIo, ReplayRun, Sample, Study};
 use super::{
     eval::{Fault, Value, Valued},
     grid::Point,
-    hosts,
 };
 
 /// What is run at a point.
@@ -48,7 +47,11 @@ impl Planned {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn of(point: &Point, text: &str, path: &Path) -> Result<Self, String> {
+    pub(super) fn of(
+        (point, hosts): (&Point, &dyn Hosts),
+        text: &str,
+        path: &Path,
+    ) -> Result<Self, String> {
         let told = |refused: piebald_experiment::Refused| {
             let says = refused.problems.iter();
             let says = says.map(|(_, problem)| problem.to_string());
@@ -58,7 +61,8 @@ impl Planned {
             if !point.is_run {
                 return Err("replay: only requests are replayed".to_owned());
             }
-            return hosts::read(point.host, text, path)
+            return hosts
+                .read(point.host, text, path)
                 .map(Self::Study)
                 .map_err(told);
         }
@@ -68,7 +72,7 @@ impl Planned {
             if !point.is_run {
                 return Err("replay: only requests are replayed".to_owned());
             }
-            let read = hosts::read(point.host, text, path).map_err(told)?;
+            let read = hosts.read(point.host, text, path).map_err(told)?;
             return Ok(Self::Study(read));
         }
         let request = asked(&document).map_err(told)?;

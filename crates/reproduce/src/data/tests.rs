@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use piebald_guest::AllHosts;
 use piebald_lab::scenario::Scenario;
 use piebald_report::{Target, Verdict};
 use piebald_store::Store;
@@ -79,7 +80,7 @@ pub(super) fn paper_of(
     programs: Option<&str>,
 ) -> Result<DataPaper, String> {
     let made = DataPaper::new(("x", Path::new("p")), [grid, rows], programs, Known::new());
-    let made = made.and_then(DataPaper::checked);
+    let made = made.and_then(|paper| paper.on(&AllHosts).checked());
     made.map_err(|e| e.to_string())
 }
 
@@ -672,7 +673,7 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
         assert!(found.contains(part), "{old} -> {new}: {found}");
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let missing = DataPaper::read(folder.path())
+    let missing = DataPaper::read(folder.path(), &ModelAlone)
         .err()
         .expect("no files")
         .to_string();

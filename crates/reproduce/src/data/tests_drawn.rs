@@ -195,6 +195,11 @@ fn what_is_wrong_with_a_draw_or_a_table_is_told_with_its_place() {
     };
     for (old, new, part) in [
         (
+            "one.class == \"y\"",
+            "has(\"sh\")",
+            "has: not allowed in a draw",
+        ),
+        (
             "numbers = 4",
             "numbers = 4000",
             "axis.mix: numbers = 4000: allowed: up to 1000",

@@ -1,5 +1,6 @@
 //! What formulas come to, and what rules make of it.
 
+use piebald_guest::AllHosts;
 use piebald_report::{Published, Verdict};
 
 use super::{
@@ -44,6 +45,7 @@ fn formulas_come_to_what_arithmetic_by_hand_does() {
         known: &known,
         lets: vec![&lets],
         cells: &Fixed,
+        hosts: Some(&AllHosts),
     };
     let value = |text: &str| {
         let formula = formula::Formula::parse(text).expect(text);

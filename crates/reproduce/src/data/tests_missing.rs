@@ -43,6 +43,7 @@ fn what_is_unknown_decides_nothing() {
         known: &known,
         lets: vec![&lets],
         cells: &Fixed,
+        hosts: None,
     };
     for text in [
         "span(size: nan) < 5",
