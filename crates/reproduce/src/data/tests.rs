@@ -225,7 +225,7 @@ fn a_row_is_interrupted_goes_on_and_says_what_is_missing() {
     assert_eq!(first.targets, again.targets);
 }
 
-const PROGRAMS_TEXT: &str = "[[program]]\nname = \"b\"\nstands_for = \"a large program\"\nclass = \"R\"\n\
+pub(super) const PROGRAMS_TEXT: &str = "[[program]]\nname = \"b\"\nstands_for = \"a large program\"\nclass = \"R\"\n\
      command = [\"x\"]\nskip = \"1M\"\nlimit = \"2M\"\nwhy = \"because\"\n";
 
 #[test]

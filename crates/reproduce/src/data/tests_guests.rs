@@ -5,7 +5,7 @@ use piebald_experiment::{Document, HostName};
 use piebald_report::{Published, Verdict};
 
 use super::{
-    tests::{hooks, options, paper_of, rows},
+    tests::{PROGRAMS_TEXT, hooks, options, paper_of, rows},
     *,
 };
 use crate::{Source, Written, experiments};
@@ -110,10 +110,14 @@ fn experiments_in_guests_are_written_down_with_what_they_need() {
         Some(Path::new("/x/piebald.ko"))
     );
     assert!(!found[0].text.contains("\"short\""), "{}", found[0].text);
-    // What is recorded of the same is made where recordings find it.
-    for name in ["data-3/0", "data-3/2", "programs/mergesort", "scratch"] {
+    for name in ["data-3/0", "data-3/2", "scratch"] {
         assert!(folder.path().join(name).exists(), "{name}");
     }
+    // Programs are made where recordings find them, if there are any.
+    assert!(!folder.path().join("programs").exists());
+    let recorded = paper_of(GRID_TEXT, ROWS_TEXT, Some(PROGRAMS_TEXT));
+    written(recorded.unwrap_or_else(|e| panic!("{e}")), &asked, "X-1");
+    assert!(folder.path().join("programs/mergesort").exists());
 }
 
 #[test]
