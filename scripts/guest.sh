@@ -589,7 +589,7 @@ boot() { # INITRD
         warn "guest: QEMU ended with status $code"
         code=1
     elif [ -z "$status" ]; then
-        warn "guest: ended without a status"
+        warn "guest: ended without a status; its line for that had $(wc -c <"$scratch/status") bytes: $(head -c 200 "$scratch/status" | cat -v | tr '\n' ' ')"
         code=125
     else
         code=$status
