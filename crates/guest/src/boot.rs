@@ -515,7 +515,7 @@ pub fn own_program(name: &str) -> bool {
     own(name).is_some()
 }
 
-/// The texts that [`compile`] compiles.
+/// The texts that are compiled of the programs that come with Piebald, and what they read.
 pub fn sources() -> impl Iterator<Item = &'static str> {
     let programs = PROGRAMS.iter().map(|(_, text)| *text);
     programs.chain([MARKS.1, POSTMARK.1])

@@ -8,7 +8,8 @@
 //! * `scenario`: what to run; `inputs`: the files that programs read;
 //! * `script`: what the guest does; `boot`: QEMU, the plugin, and the results;
 //! * `kept`: boots that were made before;
-//! * `study`: from counters to the record that is reported.
+//! * `study`: from counters to the record that is reported;
+//! * `hosts`: the model and guests, for whoever knows hosts by their trait alone.
 
 mod boot;
 mod check;
