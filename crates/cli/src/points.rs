@@ -219,7 +219,7 @@ impl Asked<'_> {
         bar.finish_and_clear();
         // Nothing of the file is wrong then: no place of it is named.
         if let Some(problem) = interrupted.into_inner() {
-            let _ = stop.set(Arc::new(AtomicBool::new(true)));
+            stop.get_or_init(Arc::default).store(true, Relaxed);
             return Err(Failure::failed(problem));
         }
         result.map_err(|why| match why {

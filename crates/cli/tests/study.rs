@@ -611,7 +611,8 @@ fn a_recording_from_the_middle_of_a_program_finds_the_pages_that_it_had() {
 #[test]
 #[ignore = "needs qemu-user: ./test.sh recorder"]
 fn an_interrupt_while_a_command_is_recorded_ends_the_study() {
-    let err = interrupted_while_recording("");
+    let (out, err, recorded) = interrupted_while_recording("");
+    assert_eq!((out.as_str(), recorded), ("", 0), "{err}");
     let last = err.lines().last().unwrap_or_default();
     assert!(
         last.starts_with("piebald: interrupted while sh -c "),
@@ -623,7 +624,8 @@ fn an_interrupt_while_a_command_is_recorded_ends_the_study() {
 #[test]
 #[ignore = "needs qemu-user: ./test.sh recorder"]
 fn an_interrupt_while_a_command_is_recorded_ends_all_points() {
-    let err = interrupted_while_recording("sweep.seed = [1, 2]\n");
+    let (out, err, recorded) = interrupted_while_recording("sweep.seed = [1, 2]\n");
+    assert_eq!((out.as_str(), recorded), ("", 0), "{err}");
     let last = err.lines().last().unwrap_or_default();
     assert!(
         last.starts_with("piebald: seed = 1: interrupted while sh -c "),
@@ -632,9 +634,24 @@ fn an_interrupt_while_a_command_is_recorded_ends_all_points() {
     assert_eq!(err.matches("piebald: recording sh").count(), 1, "{err}");
 }
 
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
+fn an_interrupt_while_a_later_point_is_recorded_loses_no_earlier_one() {
+    let keys = "sweep.budget_refs = [\"10k\", \"900G\", \"800G\"]\n";
+    let (out, err, recorded) = interrupted_while_recording(keys);
+    let shown = out
+        .lines()
+        .any(|line| line.trim_start().starts_with("10k "));
+    assert!(shown, "{out} {err}");
+    // What was never begun says so, and is not recorded.
+    assert!(out.contains("Warning: not run: interrupted"), "{out}");
+    assert_eq!(recorded, 1, "{err}");
+    assert_eq!(err.matches("piebald: recording sh").count(), 2, "{err}");
+}
+
 /// Interrupts a study while it records a command that does not end; `keys` stand at the head of its file. What
-/// it says on stderr.
-fn interrupted_while_recording(keys: &str) -> String {
+/// it says on stdout and stderr, and how many recordings are kept.
+fn interrupted_while_recording(keys: &str) -> (String, String, usize) {
     let dir = recorder_folder();
     with_command(dir.path(), r#"["sh", "-c", "while :; do :; done"]"#, "900G");
     let scenario = dir.path().join("s.toml");
@@ -660,7 +677,6 @@ fn interrupted_while_recording(keys: &str) -> String {
         interrupt(&child.0);
     }
     let (code, out, err) = ends(child);
-    assert_eq!((code, out.as_str()), (130, ""), "{err}");
-    assert!(names(&recordings).is_empty());
-    err
+    assert_eq!(code, 130, "{err}");
+    (out, err, names(&recordings).len())
 }
