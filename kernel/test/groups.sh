@@ -117,11 +117,12 @@ for mode in hint hard; do
 done
 check "the books are right" grep -qx ok $P/check
 
-# All of the colours' frames are to be written before one of them can be had, to a disk that is slow.
+# All of the colours' frames are to be written before one of them can be had, to a disk that is slow. (A request to it has up to
+# 1 MiB, all of which is done at once.)
 echo +io >/cgroup/cgroup.subtree_control
 for mode in hint hard; do
     set_up slow 3 $mode
-    check "$mode: a disk is slow" sh -c "echo '$(cat /sys/block/vda/dev) wbps=1000000' >/cgroup/slow/io.max"
+    check "$mode: a disk is slow" sh -c "echo '$(cat /sys/block/vda/dev) wbps=2000000' >/cgroup/slow/io.max"
     began=$(cut -d . -f 1 /proc/uptime)
     check "$mode: who writes to it waits" inside slow dd if=/dev/zero of=/disk/written bs=64k count=$(((share + 4) * 16))
     check "$mode: for seconds" test $(($(cut -d . -f 1 /proc/uptime) - began)) -ge 3
@@ -143,6 +144,21 @@ check "nobody suffers" nobody_suffered few
 check "more ends the process" sh -c "! sh -c 'echo \$\$ >/cgroup/few/cgroup.procs && exec frames anon $((share + 1)) 0020'"
 check "by the group's killer" test "$(of_kernel few oom_kill)" = 1
 take_down few
+
+# The kernel may clear what it gives out, in the caches. What nobody may have but the set is not even cleared.
+forget_cache
+set_up keeper 9 hard
+inside keeper left fill 16
+left=$(left count 0200)
+check "what a set's processes leave lies there: $left frames" test "$left" -ge 3900
+for _ in 1 2 3; do
+    frames hog $((total / 2)) 0
+    cat /disk/large >/dev/null
+    forget_cache
+done
+kept=$(left count 0200)
+check "nobody else's memory has it cleared: $kept of them" test "$kept" -ge $((left * 9 / 10))
+take_down keeper
 
 # --- other groups ---------------------------------------------------------------------
 

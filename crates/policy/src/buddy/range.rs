@@ -7,6 +7,7 @@ use piebald_units::{Order, Pfn};
 use super::{
     MAX_ORDER, PAGEBLOCK_ORDER,
     migrate::MigrateType,
+    table,
     work::{Work, block_of, owned_of, size},
 };
 
@@ -63,13 +64,22 @@ impl Work<'_> {
         while at <= last {
             let end = (at | inside).min(last);
             if owned_of(self.pageblock(at)) > 0
-                && let Some(f) = (at..=end).find(|f| block_of(self.parts.states, *f).is_some())
+                && let Some(f) = self.first_owned(at, end)
             {
                 return Err(RangeError::Overlap(self.frame(f)));
             }
             at = end.wrapping_add(1);
         }
         Ok(())
+    }
+
+    /// The first frame from `first` to `last` that is the allocator's. A block that holds one of them begins before them,
+    /// or there.
+    fn first_owned(&self, first: u32, last: u32) -> Option<u32> {
+        if block_of(self.parts.states, first).is_some() {
+            return Some(first);
+        }
+        (first.wrapping_add(1)..=last).find(|f| self.state(*f) != table::INNER)
     }
 
     pub(super) fn remove_block(&mut self, order: Order) -> Option<Pfn> {
