@@ -94,8 +94,6 @@ size_t pb_core_deal(struct pb_core *core, u32 node, struct pb_seat *seat, struct
 		    size_t *nr_spare, struct pb_given *out, size_t len);
 /* May the process have this frame, which the pool does not have? Says its colour. */
 bool pb_core_may_have(struct pb_core *core, const struct pb_seat *seat, struct pb_given *given);
-/* Do others have colours that the process may not have? */
-bool pb_core_others_have(struct pb_core *core, const struct pb_seat *seat);
 /* The colour at a place of those that it may have, counted round and round; less than 0: it has none. */
 s32 pb_core_color_at(struct pb_core *core, const struct pb_seat *seat, u32 place);
 /* The colour set of a process, not 0; 0 for all that have none. */
@@ -119,9 +117,6 @@ void pb_core_counters(struct pb_core *core, struct pb_core_counters *out);
 bool pb_core_overlap(struct pb_core *core, const struct pb_seat *one, const struct pb_seat *other);
 /* 1 for each of len frames that has a colour of the set, else 0. */
 void pb_core_mark(struct pb_core *core, const struct pb_seat *seat, u64 first, u8 *out, size_t len);
-/* 1 for each of len blocks of 2^order frames whose first frame the process may have, else 0. */
-void pb_core_mark_allowed(struct pb_core *core, const struct pb_seat *seat, u64 first, u32 order,
-			  u8 *out, size_t len);
 /* Does the process have colours, and the frame none of them? */
 bool pb_core_misplaced(struct pb_core *core, const struct pb_seat *seat, u64 pfn);
 /*

@@ -7,8 +7,7 @@
  *
  *   - what the kernel has at hand for the processor. A process that frees memory and asks for
  *     more finds its own frames there, in its own colours. (Where most are of no use, they are
- *     not looked at again for a while. What is of no use goes to the pool.) Where others have colours, frames of these
- *     are left there, and more are sought in small blocks.
+ *     not looked at again for a while. What is of no use goes to the pool.)
  *   - the pool. If that does not have the colour whose turn it is, the request goes on without
  *     the hand (pool.c), and blocks come.
  *
@@ -26,7 +25,7 @@
 
 /* Frames in a hand at most. */
 #define HAND 32
-/* Fills from the pool before what the kernel has is looked at again. */
+/* Fills from the pool before the kernel's frames are looked at again. */
 #define REST 16
 
 struct hand {
@@ -76,18 +75,6 @@ static void take_over(struct hand *hand, u64 set)
 	hand->set = set;
 }
 
-/* Frames that the kernel gives next, of any colour. Who has the colours alone disturbs nobody with those of others. */
-static unsigned int take_any(const struct hand *hand, struct page **pages)
-{
-	struct pb_marks marks;
-	unsigned int came;
-
-	pb_note_marks(hand->node, &marks);
-	came = pb_alloc_bulk(PB_BLOCK_GFP, pb_node_number(hand->node), HAND, pages);
-	pb_restore_marks(hand->node, &marks);
-	return came;
-}
-
 /*
  * Fills the hand in the order of the round, out of the pool and, unless they rest, of frames that
  * the kernel has at hand. What is left of these is for the pool.
@@ -97,12 +84,15 @@ static void fill(struct hand *hand)
 	struct page *pages[HAND] = { NULL };
 	unsigned int i, came = 0, used;
 	size_t nr_spare = 0, may;
+	struct pb_marks marks;
 	struct pb_seat *seat;
 	struct pb_set *set;
 
-	if (!hand->rest)
-		came = pb_others_have(hand->set) ? pb_pick_few(hand->node, hand->set, pages, HAND) :
-						   take_any(hand, pages);
+	if (!hand->rest) {
+		pb_note_marks(hand->node, &marks);
+		came = pb_alloc_bulk(PB_BLOCK_GFP, pb_node_number(hand->node), HAND, pages);
+		pb_restore_marks(hand->node, &marks);
+	}
 	spin_lock(&pb_lock);
 	set = pb_set_find(hand->set);
 	seat = set ? &set->seat : NULL;

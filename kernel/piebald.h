@@ -170,13 +170,11 @@ bool pb_pool_make_way(void);
 bool pb_pool_refill_block(unsigned int node);
 /* Takes some frames into the pool, wherever they lie; false if there are none. */
 bool pb_pool_refill_singles(unsigned int node);
-/* Do others have colours that a set (0: none) may not have? */
-bool pb_others_have(u64 number);
 /*
- * Blocks for a set (0: none), of its colours, or else single frames of any; false if the kernel has none to spare. The
- * kernel's reclaim is woken where memory is short, unless that is to be spared.
+ * Blocks, or else single frames; false if the kernel has none to spare. The kernel's reclaim is woken where
+ * memory is short, unless that is to be spared.
  */
-bool pb_pool_refill(unsigned int node, u64 number, bool sparing);
+bool pb_pool_refill(unsigned int node, bool sparing);
 /* Takes up to so many single frames into the pool; how many. */
 unsigned int pb_pool_collect(unsigned int node, gfp_t gfp, unsigned int most);
 /* A frame that is free, though the kernel gave it out: it carries a mark. */
@@ -402,11 +400,6 @@ int pb_pick_set_up(void);
  * frames. If it is to be thorough it looks at all and may sleep.
  */
 unsigned long pb_pick(unsigned int node, u64 number, bool thorough);
-/*
- * Takes up to so many frames of a set's colours that are free: what this processor has set aside, or of the smallest
- * blocks; how many.
- */
-unsigned int pb_pick_few(unsigned int node, u64 number, struct page **pages, unsigned int most);
 /*
  * Puts some of the kernel's free blocks of a node that have this colour, or (-1) one of the set, in front, where the next
  * request for a block of that order finds them; false: it has seen none.

@@ -222,23 +222,10 @@ bool pb_pool_refill_singles(unsigned int node)
 	return pb_pool_collect(node, PB_SINGLE_GFP, SINGLES);
 }
 
-bool pb_others_have(u64 number)
-{
-	struct pb_set *set;
-	bool it;
-
-	spin_lock(&pb_lock);
-	set = pb_set_find(number);
-	it = pb_core_others_have(pb_core, set ? &set->seat : NULL);
-	spin_unlock(&pb_lock);
-	return it;
-}
-
-bool pb_pool_refill(unsigned int node, u64 number, bool sparing)
+bool pb_pool_refill(unsigned int node, bool sparing)
 {
 	pb_count(refills);
-	/* A set could use a part of a whole block; and the kernel may clear all of it, the frames of others too. */
-	return (number || pb_others_have(0) ? pb_pick(node, number, false) : pb_pool_refill_block(node)) ||
+	return pb_pool_refill_block(node) ||
 	       (sparing ? pb_pool_collect(node, PB_BLOCK_GFP, SINGLES) : pb_pool_refill_singles(node));
 }
 

@@ -130,7 +130,7 @@ static bool take_turn(struct look *l)
 		return true;
 	if (pauses(l->pause.until[PB_PAUSE_TURN]) || !may_search(l))
 		return false;
-	if (pb_pool_refill(l->node, l->r->set, l->sparing) && look(l, PB_TURN))
+	if (pb_pool_refill(l->node, l->sparing) && look(l, PB_TURN))
 		return true;
 	note_pause(l, PB_PAUSE_TURN, began);
 	return false;
@@ -147,7 +147,7 @@ static void search(struct look *l)
 {
 	unsigned int tries;
 
-	for (tries = 0; tries < TRIES && pb_pool_refill(l->node, l->r->set, l->sparing); tries++)
+	for (tries = 0; tries < TRIES && pb_pool_refill(l->node, l->sparing); tries++)
 		if (look(l, PB_OWN))
 			return;
 }

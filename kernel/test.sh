@@ -45,7 +45,7 @@ cp "$below" "$work/below.ko"
 unseen=$(PIEBALD_KNOWN=$root/kernel/known.tsv KCFLAGS=-DPB_UNSEEN=PB_HOOK_MPOL "$root/kernel/build.sh")
 cp "$unseen" "$work/unseen.ko"
 cc -O2 -Wall -Wextra -Werror -static -pthread -o "$work/frames" "$root/kernel/test/frames.c"
-for program in sequences held left nodes huge; do
+for program in sequences held nodes huge; do
     cc -O2 -Wall -Wextra -Werror -static -o "$work/$program" "$root/kernel/test/$program.c"
 done
 printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$work/passwd"
@@ -53,8 +53,7 @@ printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$work/passwd
     --file "$module:/piebald.ko" --file "$work/other.ko:/other.ko" --file "$work/unseen.ko:/unseen.ko" \
     --file "$work/below.ko:/below.ko" \
     --file "$work/frames:/bin/frames" --file "$work/passwd:/etc/passwd" \
-    --file "$work/sequences:/bin/sequences" --file "$work/held:/bin/held" --file "$work/left:/bin/left" \
-    --file "$work/huge:/bin/huge" \
+    --file "$work/sequences:/bin/sequences" --file "$work/held:/bin/held" --file "$work/huge:/bin/huge" \
     --file "$root/kernel/test/common.sh:/common.sh" --file "$root/kernel/test/srm.sh:/srm.sh" --file "$root/kernel/test/groups.sh:/groups.sh" \
     --file "$root/kernel/test/contracts.sh:/contracts.sh" --file "$root/kernel/test/huge.sh:/huge.sh"
 "$root/scripts/guest.sh" pack "$work/initrd-nodes" --run "$root/kernel/test/nodes.sh" --module virtio_blk --module configfs \

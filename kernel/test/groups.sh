@@ -145,21 +145,6 @@ check "more ends the process" sh -c "! sh -c 'echo \$\$ >/cgroup/few/cgroup.proc
 check "by the group's killer" test "$(of_kernel few oom_kill)" = 1
 take_down few
 
-# The kernel may clear what it gives out, in the caches. What nobody may have but the set is not even cleared.
-forget_cache
-set_up keeper 9 hard
-inside keeper left fill 16
-left=$(left count 0200)
-check "what a set's processes leave lies there: $left frames" test "$left" -ge 3900
-for _ in 1 2 3; do
-    frames hog $((total / 2)) 0
-    cat /disk/large >/dev/null
-    forget_cache
-done
-kept=$(left count 0200)
-check "nobody else's memory has it cleared: $kept of them" test "$kept" -ge $((left * 9 / 10))
-take_down keeper
-
 # --- other groups ---------------------------------------------------------------------
 
 # A service is started again: its files are charged to a group that is no more.

@@ -493,17 +493,6 @@ pub unsafe extern "C" fn pb_core_may_have(
     it_may
 }
 
-/// Whether others have colours that a process may not have, as [`Host::others_have`] says.
-///
-/// # Safety
-/// See the module.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pb_core_others_have(core: *mut Core, seat: *const Seat) -> bool {
-    // SAFETY: the caller's promise.
-    let (host, seat) = unsafe { (host(core), seat.as_ref()) };
-    host.others_have(seat)
-}
-
 /// The colour at a place of those that a process may have, as [`Host::color_at`] says; less than 0 if it has none.
 ///
 /// # Safety
@@ -609,26 +598,6 @@ pub unsafe extern "C" fn pb_core_mark(
     for (pfn, mark) in (first..).zip(out) {
         *mark = u8::from(host.owns(seat, Pfn(pfn)));
     }
-}
-
-/// Writes 1 for each of `len` blocks of `2^order` frames from `first` on whose first frame the process may have, else 0.
-///
-/// # Safety
-/// See the module; `out` has `len` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pb_core_mark_allowed(
-    core: *mut Core,
-    seat: *const Seat,
-    first: u64,
-    order: u32,
-    out: *mut u8,
-    len: usize,
-) {
-    // SAFETY: the caller's promise.
-    let out = unsafe { slice::from_raw_parts_mut(out, len) };
-    // SAFETY: the caller's promise.
-    let (host, seat) = unsafe { (host(core), seat.as_ref()) };
-    host.mark_allowed(seat, Pfn(first), order, out);
 }
 
 /// Does the process have colours, and the frame none of them?

@@ -548,35 +548,6 @@ impl Host {
         (color, it_may && self.colors() != 0)
     }
 
-    /// Marks with 1 those blocks of `2^order` frames, one after the other, whose first frame a process may have, and the
-    /// others with 0; `None` is a process without colours.
-    pub fn mark_allowed(&self, seat: Option<&Seat>, first: Pfn, order: u32, marks: &mut [u8]) {
-        let allowed = self.registry.allowed(&REQUEST, self.set_with(seat));
-        // All colours, those of a set, or, of a set that is gone, none.
-        let (map, allowed) = (self.map(), allowed.map(rainbow::Allowed::set));
-        let any = self.colors() != 0 && allowed.is_ok();
-        let set = allowed.unwrap_or_default();
-        let step = 1_u64.checked_shl(order).unwrap_or(0);
-        let mut frame = first.0;
-        for mark in marks {
-            let color = map.color(Pfn(frame));
-            *mark = u8::from(any && set.is_none_or(|set| set.contains(color)));
-            frame = frame.wrapping_add(step);
-        }
-    }
-
-    /// Do sets have colours that a process may not have? `None` is a process without colours.
-    pub fn others_have(&self, seat: Option<&Seat>) -> bool {
-        let allowed = self.registry.allowed(&REQUEST, self.set_with(seat));
-        let Some(allowed) = allowed.ok().and_then(rainbow::Allowed::set) else {
-            return false;
-        };
-        let free = self.unreserved();
-        let known =
-            (0..MAX_COLORS / 64).map(|word| (allowed.word(word) | free.word(word)).count_ones());
-        known.fold(0, u32::saturating_add) < self.colors()
-    }
-
     /// The colour at a place among those that a process may have, counted round and round; without a seat, of those that
     /// no set has.
     pub fn color_at(&self, seat: Option<&Seat>, place: u32) -> Option<Color> {

@@ -562,56 +562,6 @@ fn frames_that_the_kernel_has_are_for_those_who_may_have_their_color() {
 }
 
 #[test]
-fn blocks_are_marked_as_their_first_frames() {
-    let mut module = Module::colored(8192);
-    let marks = |module: &Module, seat: Option<&Seat>, first, order, len| {
-        let seat = seat.map_or(ptr::null(), ptr::from_ref);
-        let mut marks = vec![9; len];
-        // SAFETY: the core is set up, the seat is valid or null, the marks have the length.
-        unsafe {
-            let out = marks.as_mut_ptr();
-            entry::pb_core_mark_allowed(module.core, seat, first, order, out, len);
-        }
-        marks
-    };
-    let mut seat = Seat::default();
-    assert_eq!(marks(&module, None, 0, 0, 3), [1, 1, 1]);
-    module.reserve(&mut seat, "2-3,5").unwrap();
-    let own = [0, 0, 1, 1, 0, 1, 0, 0];
-    assert_eq!(marks(&module, Some(&seat), 0, 0, 8), own);
-    assert_eq!(marks(&module, None, 16, 0, 8), own.map(|mark| 1 - mark));
-    assert_eq!(marks(&module, Some(&seat), 1, 1, 4), [0, 1, 1, 0]);
-    // SAFETY: the core is set up, the seat is valid.
-    unsafe { entry::pb_core_leave(module.core, &mut seat) };
-    module.set_map("14\n15\n").unwrap();
-    module.reserve(&mut seat, "1").unwrap();
-    assert_eq!(marks(&module, Some(&seat), 32, 2, 5), [0, 1, 0, 0, 0]);
-}
-
-#[test]
-fn others_have_what_is_theirs_alone() {
-    let module = Module::colored(8192);
-    let others_have = |seat: Option<&Seat>| {
-        let seat = seat.map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: the core is set up, the seat is valid or null.
-        unsafe { entry::pb_core_others_have(module.core, seat) }
-    };
-    let (mut one, mut two) = (Seat::default(), Seat::default());
-    assert!(!others_have(None) && !others_have(Some(&one)));
-    module.reserve(&mut one, "2-3").unwrap();
-    assert!(others_have(None) && !others_have(Some(&one)));
-    module.reserve(&mut two, "3").unwrap();
-    assert!(
-        !others_have(Some(&one)),
-        "it shares the only colour of the other"
-    );
-    assert!(others_have(Some(&two)));
-    // SAFETY: the core is set up, the seats are valid.
-    unsafe { entry::pb_core_leave(module.core, &mut one) };
-    assert!(others_have(None) && !others_have(Some(&two)));
-}
-
-#[test]
 fn frames_are_dealt_in_turn_of_the_pool_and_of_spare_ones() {
     let module = Module::colored(8192);
     let mut seat = Seat::default();
