@@ -441,7 +441,7 @@ static int large(size_t len)
 {
 	volatile char *at = map(len + HUGE, MAP_ANONYMOUS | MAP_PRIVATE, -1);
 	unsigned long by_faults, by_asking;
-	int error;
+	int error = 0;
 
 	at += HUGE - (uintptr_t)at % HUGE;
 	if (madvise((void *)at, len, MADV_HUGEPAGE))
@@ -453,10 +453,16 @@ static int large(size_t len)
 	touch(at, len, 1);
 	if (huge_kib() || madvise((void *)at, len, MADV_HUGEPAGE))
 		die("madvise");
-	error = madvise((void *)at, len, MADV_COLLAPSE);
+	/* madvise(2): EAGAIN says that the kernel held a page just then, as compaction does, and to try again. */
+	for (int tries = 0; tries < 200; tries++) {
+		error = madvise((void *)at, len, MADV_COLLAPSE) ? errno : 0;
+		if (error != EAGAIN)
+			break;
+		usleep(10000);
+	}
 	by_asking = huge_kib();
 	printf("%lu KiB in huge pages by faults, %lu by asking (%s), of %zu\n", by_faults, by_asking,
-	       error ? strerror(errno) : "done", len >> 10);
+	       error ? strerror(error) : "done", len >> 10);
 	return error || by_faults < len >> 10 || by_asking < len >> 10;
 }
 
