@@ -94,8 +94,9 @@ size_t pb_core_deal(struct pb_core *core, u32 node, struct pb_seat *seat, struct
 		    size_t *nr_spare, struct pb_given *out, size_t len);
 /* May the process have this frame, which the pool does not have? Says its colour. */
 bool pb_core_may_have(struct pb_core *core, const struct pb_seat *seat, struct pb_given *given);
-/* The colour at a place of those that it may have, counted round and round; less than 0: it has none. */
-s32 pb_core_color_at(struct pb_core *core, const struct pb_seat *seat, u32 place);
+/* The colours from a place on of those that it may have, counted round and round; how many: len, or 0 if it has none. */
+size_t pb_core_colors_at(struct pb_core *core, const struct pb_seat *seat, u32 place, u32 *out,
+			 size_t len);
 /* The colour set of a process, not 0; 0 for all that have none. */
 u64 pb_core_set_of(struct pb_core *core, const struct pb_seat *seat);
 /* Another one whenever colour sets came, went or changed, or the map. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests the kernel module in a debugging kernel: the distribution's source of 6.12, built as small as
-# the guest needs it (debug.config), with KASAN, lockdep, DEBUG_VM and more. Runs what kernel/test.sh
+# the guest needs it (small.config), with KASAN, lockdep, DEBUG_VM and more (debug.config). Runs what kernel/test.sh
 # runs, and then lets allocations fail, one after another, in everything the module does
 # (kernel/test/inject.sh).
 #
@@ -31,11 +31,6 @@ esac
 
 # shellcheck source=source.sh
 . "$root/kernel/source.sh"
-# In this configuration the compiler would put the function that gives frames to the page cache into
-# its only caller in that file, where it cannot be replaced; in the distribution's it does not.
-make=(make -s -j"$(nproc)" -C "$debug/$PACKAGE" O="$debug/build" LOCALVERSION=-piebald-debug
-    CFLAGS_filemap.o=-fno-inline)
-
 # What a module outside of the kernel's tree does otherwise: it declares functions that the kernel keeps to itself, is
 # for several versions, has lists as macros, and words that a function has as well.
 IGNORED=AVOID_EXTERNS,COMPLEX_MACRO,LINUX_VERSION_CODE,CONSTANT_COMPARISON,EMBEDDED_FUNCTION_NAME
@@ -47,36 +42,10 @@ check_style() {
     warn "debug: checkpatch has nothing to say of the module"
 }
 
-build_kernel() {
-    local line version
-    if ! cmp -s "$root/kernel/debug.config" "$debug/config"; then
-        rm -f "$debug/config"
-        "${make[@]}" KCONFIG_ALLCONFIG="$root/kernel/debug.config" allnoconfig >"$debug/log" 2>&1 ||
-            { cat "$debug/log" >&2; exit 1; }
-        grep '^CONFIG_' "$root/kernel/debug.config" | while read -r line; do
-            grep -qxF "$line" "$debug/build/.config" ||
-                { warn "debug: $line: the kernel's configuration does not take it"; exit 1; }
-        done
-    fi
-    warn "debug: building the kernel"
-    "${make[@]}" bzImage modules >"$debug/log" 2>&1 || { tail -n 40 "$debug/log" >&2; exit 1; }
-    cp "$root/kernel/debug.config" "$debug/config"
-    version=$("${make[@]}" kernelrelease)
-    rm -rf "${store:?}/$version"
-    mkdir -p "$store/$version/boot" "$store/$version/usr/src"
-    "${make[@]}" INSTALL_MOD_PATH="$store/$version" modules_install >"$debug/log" 2>&1 ||
-        { cat "$debug/log" >&2; exit 1; }
-    cp "$debug/build/arch/x86/boot/bzImage" "$store/$version/boot/vmlinuz-$version"
-    cp "$debug/build/.config" "$store/$version/boot/config-$version"
-    ln -s "$debug/build" "$store/$version/usr/src/linux-headers-$version"
-    touch "$store/$version/complete"
-    say "$version"
-}
-
 fetch_source
 check_style
 [ "$what" != style ] || exit 0
-version=$(build_kernel)
+version=$(build_kernel debug "$debug/$PACKAGE" "$root/kernel/small.config" "$root/kernel/debug.config")
 say "kernel $version"
 [ "$what" != build ] || exit 0
 export PIEBALD_GUEST_KERNEL=$version

@@ -40,6 +40,18 @@ static struct pb_hook {
 	unsigned int seen;	/* times that the task that tries them came by */
 } hooks[PB_NR_HOOKS];
 
+/*
+ * A kernel that has free pages by colour (lists.c) calls the replacements of some by itself. Here is what these
+ * functions are without that. ftrace sees them for the trial alone.
+ */
+static void *const calls_itself[PB_NR_HOOKS] = {
+#ifdef CONFIG_PAGE_COLORING
+	[PB_HOOK_FILE] = __filemap_alloc_folio_noprof,
+	[PB_HOOK_ANON] = __vma_alloc_folio_noprof,
+	[PB_HOOK_MPOL] = __folio_alloc_mpol_noprof,
+#endif
+};
+
 /* The code of this module. */
 static unsigned long text_start, text_size;
 static DEFINE_STATIC_KEY_FALSE(redirecting);
@@ -47,6 +59,8 @@ static DEFINE_STATIC_KEY_FALSE(redirecting);
 static const struct task_struct *trying;
 /* Functions that the operation is in, from the first: 0, those of frames, or all. With pb_switch held. */
 static unsigned int nr_in;
+/* And is it in those that the kernel calls itself? */
+static bool in_all;
 
 static struct pb_hook *hook_at(unsigned long ip)
 {
@@ -82,14 +96,14 @@ static struct ftrace_ops operation = {
 	.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT,
 };
 
-/* Has the operation look after the first n functions and no others. */
-static int look_after(unsigned int n)
+/* Has the operation look after the first n functions and no others; all of them, or those that the kernel does not call. */
+static int look_after(unsigned int n, bool all)
 {
 	unsigned long at[PB_NR_HOOKS];
 	unsigned int i, len = 0;
 
 	for (i = 0; i < n; i++)
-		if (i != PB_UNSEEN)
+		if (i != PB_UNSEEN && (all || !calls_itself[i]))
 			at[len++] = hooks[i].address;
 	return ftrace_set_filter_ips(&operation, at, len, 0, 1);
 }
@@ -141,7 +155,7 @@ int pb_hooks_find(void)
 		if (!hook->variant)
 			return -EOPNOTSUPP;
 		hook->address = pb_lookup(hook->variant->function);
-		hook->variant->set_original((void *)hook->address);
+		hook->variant->set_original(calls_itself[i] ?: (void *)hook->address);
 		error = ftrace_set_filter_ip(&operation, hook->address, 0, 0);
 		if (error) {
 			pr_err("function %s of this kernel cannot be replaced: error %d\n",
@@ -152,26 +166,66 @@ int pb_hooks_find(void)
 	return 0;
 }
 
-/* Puts the operation into frames' functions, and into those of files or not. */
-static int put_in(bool files)
+/* Puts the operation into frames' functions, and into those of files or not; into all, or those that the kernel does not call. */
+static int put_in(bool files, bool all)
 {
 	unsigned int n = files ? PB_NR_HOOKS : PB_NR_FRAME_HOOKS;
 	int error;
 
-	if (nr_in == n)
+	if (nr_in == n && in_all == all)
 		return 0;
-	error = look_after(n) ?: nr_in ? 0 : register_ftrace_function(&operation);
+	error = look_after(n, all) ?: nr_in ? 0 : register_ftrace_function(&operation);
 	if (error)
 		pr_err("functions cannot be replaced: error %d; a live patch may have replaced one, or the sysctl kernel.ftrace_enabled is 0\n",
 		       error);
 	else
-		nr_in = n;
+		nr_in = n, in_all = all;
 	return error;
 }
 
+#ifdef CONFIG_PAGE_COLORING
+
+static int lists_on(void)
+{
+	const struct page_coloring_calls calls = {
+		.filemap_alloc = hooks[PB_HOOK_FILE].variant->replacement,
+		.vma_alloc = hooks[PB_HOOK_ANON].variant->replacement,
+		.mpol_alloc = hooks[PB_HOOK_MPOL].variant->replacement,
+	};
+
+	return pb_lists_on(&calls);
+}
+
+static void lists_rest(void)
+{
+	page_coloring_rest();
+}
+
+static void lists_off(void)
+{
+	pb_lists_off();
+}
+
+#else
+
+static int lists_on(void)
+{
+	return 0;
+}
+
+static void lists_rest(void)
+{
+}
+
+static void lists_off(void)
+{
+}
+
+#endif
+
 int pb_hooks_on(bool files)
 {
-	int error = put_in(files);
+	int error = put_in(files, false) ?: lists_on();
 
 	if (!error)
 		static_branch_enable(&redirecting);
@@ -180,6 +234,7 @@ int pb_hooks_on(bool files)
 
 void pb_hooks_rest(void)
 {
+	lists_rest();
 	static_branch_disable(&redirecting);
 }
 
@@ -190,7 +245,7 @@ bool pb_hooks_are_on(void)
 
 int pb_hooks_try(void)
 {
-	int error = put_in(true);
+	int error = put_in(true, true);
 
 	if (!error)
 		WRITE_ONCE(trying, current);
@@ -221,6 +276,7 @@ void pb_hooks_out(void)
 
 	WARN_ONCE(error, "the functions cannot be put back: %d\n", error);
 	nr_in = 0;
+	lists_off();
 	synchronize_rcu_tasks();
 }
 

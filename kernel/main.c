@@ -98,6 +98,8 @@ static int __init piebald_init(void)
 	if (error)
 		goto no_sets;
 	pr_info("loaded; switched in /proc/" KBUILD_MODNAME ", sets in configfs\n");
+	if (IS_ENABLED(CONFIG_PAGE_COLORING))
+		pr_info("this kernel has its free pages by color itself\n");
 	return 0;
 
 no_sets:

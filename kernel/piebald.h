@@ -17,6 +17,7 @@
  *   nodes.c     memory nodes, and which of them a request may have frames of
  *   pool.c      frames between the kernel and the processes; memory of the core
  *   hand.c      a few frames on each processor
+ *   lists.c     the same in a kernel that has free pages by colour itself
  *   zone.c      SRM-buffer's zone between the pool and the processes
  *   cold.c      cold pages for the zone, from the kernel's lists and back
  *   reading.c   which file a task reads or writes when it asks for a frame
@@ -44,6 +45,9 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/nodemask.h>
+#ifdef CONFIG_PAGE_COLORING
+#include <linux/page_coloring.h>
+#endif
 #include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -197,6 +201,44 @@ bool pb_hand_take(const struct pb_request *r, struct pb_given *given);
 /* Puts the frames of all hands into the pool. */
 void pb_hand_put_all(void);
 
+/* --- lists.c ---------------------------------------------------------------- */
+
+#ifdef CONFIG_PAGE_COLORING
+/* Has the kernel calls for frames made, and its free pages by colour. With pb_switch held. */
+int pb_lists_on(const struct page_coloring_calls *calls);
+/* Waits. Nobody else may call hooks.c meanwhile. */
+void pb_lists_off(void);
+/* Are there lists for this map? If not, there are the hands. */
+bool pb_lists_are_on(void);
+/* A page for a request, of the colour whose turn it is, or NULL. */
+struct page *pb_lists_take(const struct pb_request *r);
+/* Takes up to so many frames of a node that the request may have into the pool: what was freed here last; how many. */
+unsigned int pb_lists_collect(const struct pb_request *r, unsigned int node, unsigned int most);
+/* A page of a node and a colour, or NULL: the one that was freed here last. */
+struct page *pb_lists_take_color(gfp_t gfp, unsigned int node, unsigned int color);
+#else
+static inline bool pb_lists_are_on(void)
+{
+	return false;
+}
+
+static inline struct page *pb_lists_take(const struct pb_request *r)
+{
+	return NULL;
+}
+
+static inline unsigned int pb_lists_collect(const struct pb_request *r, unsigned int node,
+					    unsigned int most)
+{
+	return 0;
+}
+
+static inline struct page *pb_lists_take_color(gfp_t gfp, unsigned int node, unsigned int color)
+{
+	return NULL;
+}
+#endif
+
 /* --- zone.c ----------------------------------------------------------------- */
 
 void pb_zone_set_up(void);
@@ -261,6 +303,7 @@ struct pb_set {
 	bool migrates;			/* pages of other groups leave them */
 	unsigned long cursor;		/* the frame where such pages are looked for next */
 	unsigned int blocks;		/* of several pages that were asked for */
+	u32 turns;			/* colours that were dealt (lists.c) */
 	struct pb_pause pause[PB_NODES];
 	struct pb_seat seat;
 	u64 events[PB_NR_EVENTS];

@@ -182,7 +182,12 @@ static bool search_thoroughly(struct look *l)
 /* Takes what came free just now on this processor. */
 static bool take_freed(struct look *l)
 {
-	pb_pool_collect(l->node, PB_BLOCK_GFP, min(l->freed, 2 * PB_RELIEF));
+	unsigned int most = min(l->freed, 2 * PB_RELIEF);
+
+	if (pb_lists_are_on())
+		pb_lists_collect(l->r, l->node, most);
+	else
+		pb_pool_collect(l->node, PB_BLOCK_GFP, most);
 	return look(l, PB_OWN);
 }
 
@@ -403,14 +408,14 @@ bool pb_fits(u64 number, unsigned long pfn)
 int pb_turn_of_block(u64 number)
 {
 	struct pb_set *set;
-	int color = -1;
+	u32 color;
+	bool found;
 
 	spin_lock(&pb_lock);
 	set = pb_set_find(number);
-	if (set)
-		color = pb_core_color_at(pb_core, &set->seat, set->blocks++);
+	found = set && pb_core_colors_at(pb_core, &set->seat, set->blocks++, &color, 1);
 	spin_unlock(&pb_lock);
-	return color;
+	return found ? color : -1;
 }
 
 struct page *pb_prepared(u64 pfn, gfp_t gfp)
@@ -464,6 +469,10 @@ enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
 
 	if (!r->own_only && pb_zone_is_on()) {
 		if (pb_zone_serve(r, page) == PB_PAGE)
+			return PB_PAGE;
+	} else if (pb_lists_are_on()) {
+		*page = pb_lists_take(r);
+		if (*page)
 			return PB_PAGE;
 	} else if (!r->own_only) {
 		while (pb_hand_take(r, &given))

@@ -139,15 +139,16 @@ static struct pb_key key_of(const struct task_struct *task)
 	return (struct pb_key){ { task->tgid, task->group_leader->start_boottime } };
 }
 
-/* Ends a page; the frame that the kernel then gives, or none. */
-static struct page *take_over(struct folio *folio, bool *evicted)
+/* Ends a page of a colour; the frame that the kernel then gives, or none. */
+static struct page *take_over(struct folio *folio, unsigned int color, bool *evicted)
 {
+	const gfp_t gfp = PB_SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM;
 	struct page *page = NULL;
 
 	migrate_disable();
 	*evicted = pb_cold_evict(folio);
 	if (*evicted)
-		page = pb_alloc(0, PB_SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM, 0);
+		page = pb_lists_are_on() ? pb_lists_take_color(gfp, 0, color) : pb_alloc(0, gfp, 0);
 	migrate_enable();
 	return page;
 }
@@ -179,7 +180,7 @@ static struct page *frame_of(const struct pb_zone_found *found, gfp_t gfp)
 	if (!found->cold)
 		return pb_prepared(found->pfn, gfp);
 	folio = page_folio(pfn_to_page(found->pfn));
-	page = take_over(folio, &evicted);
+	page = take_over(folio, found->color, &evicted);
 	trace_piebald_evict(found->pfn, evicted);
 	if (!evicted)
 		return NULL;

@@ -33,6 +33,8 @@ refuse() { # NAME WORD COMMAND...: the command must fail and $P/error then say W
 
 write() { echo "$2" >"$P/$1"; }
 count() { sed -n "s/^$1 //p" $P/counters; }
+# Has the kernel its free pages by colour itself (kernel/patch)?
+by_itself() { dmesg | grep -q 'piebald: this kernel has its free pages by color itself'; }
 set_up() { # NAME COLORS [MODE]: a group with a set
     mkdir -p "/cgroup/$1" "$C/$1" || return 1
     echo "${3:-hint}" >"$C/$1/mode" && echo "$2" >"$C/$1/colors" && echo "/$1" >"$C/$1/attach"

@@ -38,6 +38,7 @@ warm_up() {
 } >/dev/null
 warm_up
 before=$(free_frames)
+cp /proc/meminfo /tmp/meminfo
 swapon /dev/vdb
 check "without the module pages have other colors: anonymous" sh -c "! frames anon 4 000c"
 check "without the module pages have other colors: file" sh -c "! frames read /disk/file 0030"
@@ -78,9 +79,9 @@ check "and when it is read" grep -q "mkdir /sys/kernel/config/piebald" $P/tasks
 refuse "no such process" "no process" write recolor 4000000
 refuse "a pool has a size" "1024" write pool_max 3
 check "no one has colors yet" others_are 0-15
-# Where there is more memory than half a gigabyte, huge pages are what the kernel does.
+# Where there is more memory than half a gigabyte, huge pages are what the kernel does, and single ones are looked at.
 huge=/sys/kernel/mm/transparent_hugepage/enabled
-huge_at_first=$(sed 's/.*\[\(.*\)\].*/\1/' $huge)
+huge_at_first=never
 echo never >$huge
 # After colours that were refused, too, it takes two seconds until all is as before, and more on a busy host.
 settled() {
@@ -182,7 +183,11 @@ for color in 0 4 8 10 15; do
 done
 check "the pool keeps its limit" sh -c "test \$(awk '{ n += \$2 } END { print n }' $P/free) -le \$(cat $P/pool_max)"
 check "most of the memory can be used" frames hog $((total * 3 / 4)) 0
-check "the kernel got frames back under pressure" test "$(count reclaimed)" -gt 0
+if by_itself; then
+    echo "skipped: the kernel gets frames back under pressure: it has them by color itself"
+else
+    check "the kernel got frames back under pressure" test "$(count reclaimed)" -gt 0
+fi
 mkdir /cgroup/small
 echo $((16 << 20)) >/cgroup/small/memory.max
 check "a group's limit holds" sh -c "
@@ -267,7 +272,12 @@ check "on without a map is refused" sh -c "! insmod /piebald.ko on=1"
 check "srm without a map is refused" sh -c "! insmod /piebald.ko srm=1"
 after=$(free_frames)
 # The kernel's own lists and caches differ by that much from one time to the next.
-check "no frame is missing: $before free before, $after after" test "$after" -ge $((before - 256))
+none_missing() {
+    test "$after" -ge $((before - 256)) && return
+    diff /tmp/meminfo /proc/meminfo
+    return 1
+}
+check "no frame is missing: $before free before, $after after" none_missing
 
 echo "--- counters"
 cat /tmp/counters

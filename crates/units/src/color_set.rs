@@ -71,7 +71,12 @@ impl ColorSet {
 
     /// Number of colours in the set.
     pub fn len(&self) -> u32 {
-        self.words.iter().map(|w| w.count_ones()).sum()
+        let (mut later, mut len) = (self.summary, 0);
+        while later != 0 {
+            len += self.word(later.trailing_zeros() as usize).count_ones();
+            later &= later.wrapping_sub(1);
+        }
+        len
     }
 
     /// The 64 colours starting at `64 * index` as a bitmap, 0 beyond the end.
@@ -120,7 +125,12 @@ impl ColorSet {
 
     /// The colours, in rising order.
     pub fn iter(&self) -> ColorSetIter<'_> {
-        ColorSetIter { set: self, next: 0 }
+        ColorSetIter {
+            set: self,
+            word: 0,
+            rest: 0,
+            later: self.summary,
+        }
     }
 }
 
@@ -133,24 +143,27 @@ impl Default for ColorSet {
 /// Iterator over the colours of a set.
 pub struct ColorSetIter<'a> {
     set: &'a ColorSet,
-    next: u16,
+    /// The word it is at, what is left of that, and which later ones are not zero.
+    word: u16,
+    rest: u64,
+    later: u64,
 }
 
 impl Iterator for ColorSetIter<'_> {
     type Item = Color;
 
     fn next(&mut self) -> Option<Color> {
-        while usize::from(self.next) < MAX_COLORS {
-            let word = usize::from(self.next) / 64;
-            let rest = self.set.word(word) >> (self.next % 64);
-            if rest != 0 {
-                let color = self.next + rest.trailing_zeros() as u16;
-                self.next = color + 1;
-                return Some(Color(color));
+        if self.rest == 0 {
+            if self.later == 0 {
+                return None;
             }
-            self.next = (word as u16 + 1) * 64;
+            self.word = self.later.trailing_zeros() as u16;
+            self.later &= self.later.wrapping_sub(1);
+            self.rest = self.set.word(self.word.into());
         }
-        None
+        let bit = self.rest.trailing_zeros() as u16;
+        self.rest &= self.rest.wrapping_sub(1);
+        Some(Color(self.word * 64 + bit))
     }
 }
 

@@ -493,16 +493,23 @@ pub unsafe extern "C" fn pb_core_may_have(
     it_may
 }
 
-/// The colour at a place of those that a process may have, as [`Host::color_at`] says; less than 0 if it has none.
+/// The colours from a place on of those that a process may have, as [`Host::colors_at`] says; how many.
 ///
 /// # Safety
-/// See the module.
+/// See the module. There is room for `len` colours at `out`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pb_core_color_at(core: *mut Core, seat: *const Seat, place: u32) -> i32 {
+pub unsafe extern "C" fn pb_core_colors_at(
+    core: *mut Core,
+    seat: *const Seat,
+    place: u32,
+    out: *mut u32,
+    len: usize,
+) -> usize {
     // SAFETY: the caller's promise.
     let (host, seat) = unsafe { (host(core), seat.as_ref()) };
-    host.color_at(seat, place)
-        .map_or(-1, |color| i32::from(color.0))
+    // SAFETY: likewise.
+    let out = unsafe { core::slice::from_raw_parts_mut(out, len) };
+    host.colors_at(seat, place, out)
 }
 
 /// The number of a process's colour set; 0 for all that have none.

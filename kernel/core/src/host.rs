@@ -548,15 +548,31 @@ impl Host {
         (color, it_may && self.colors() != 0)
     }
 
-    /// The colour at a place among those that a process may have, counted round and round; without a seat, of those that
-    /// no set has.
-    pub fn color_at(&self, seat: Option<&Seat>, place: u32) -> Option<Color> {
+    /// The colours from a place on among those that a process may have, counted round and round; without a seat, of those
+    /// that no set has. How many: all that there is room for, or none.
+    pub fn colors_at(&self, seat: Option<&Seat>, place: u32, out: &mut [u32]) -> usize {
         let colors = match seat {
-            Some(seat) => self.colors_of(seat)?,
-            None => self.unreserved(),
+            Some(seat) => self.colors_of(seat),
+            None => Some(self.unreserved()),
         };
-        let place = place.checked_rem(colors.len())?;
-        colors.iter().nth(place as usize)
+        let Some(colors) = colors else { return 0 };
+        let Some(first) = place.checked_rem(colors.len()) else {
+            return 0;
+        };
+        let first = first as usize;
+        let round = colors.iter().skip(first).chain(colors.iter().take(first));
+        for (out, color) in out.iter_mut().zip(round) {
+            *out = u32::from(color.0);
+        }
+        // The rounds that follow.
+        let (mut from, round) = (0, colors.len() as usize);
+        while let Some(&color) = out.get(from)
+            && let Some(out) = out.get_mut(from + round)
+        {
+            *out = color;
+            from += 1;
+        }
+        out.len()
     }
 
     /// The number of a process's colour set; 0 for all that have none.
