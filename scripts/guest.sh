@@ -82,7 +82,7 @@ settle_version() {
     elif [[ $asked =~ ^[1-9][0-9.]*[^/[:space:]]*-"$FLAVOUR"$ ]] || fetched "$asked"; then
         wanted_version=$asked
     else
-        misuse "PIEBALD_GUEST_KERNEL=$asked: allowed: a version that ends in -$FLAVOUR, a series such as 7.3, or a version of kernel/debug.sh that was built"
+        misuse "PIEBALD_GUEST_KERNEL=$asked: allowed: a version that ends in -$FLAVOUR, a series such as 7.3, or a version of kernel/debug.sh or kernel/patched.sh that was built"
     fi
 }
 

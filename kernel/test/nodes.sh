@@ -127,11 +127,17 @@ set_up small 3 hard
 # The kernel says something of each on its console.
 level=$(cut -f 1 /proc/sys/kernel/printk)
 echo 1 >/proc/sys/kernel/printk
-check "some fail" inside small frames fail $((share / 2)) 0
+if [ -e /sys/devices/system/memory/hard_offline_page ]; then
+    check "some fail" inside small frames fail $((share / 2)) 0
+    failing=1
+else
+    echo "skipped: some fail while the module keeps them: this kernel has no hard_offline_page"
+    failing=0
+fi
 echo "$level" >/proc/sys/kernel/printk
 check "others do not get them" frames plain $((share * 12)) fff7
 check "nor those whose colors they have" inside small frames anon $((share / 2)) 0008
-check "as some were" test "$(count failed_frames)" -gt 0
+[ $failing = 0 ] || check "as some were" test "$(count failed_frames)" -gt 0
 take_down small
 set_up holder 0-7 hard
 check "others: moved, not into owned colors" nodes move 8 ff00 1
