@@ -3,8 +3,9 @@
 # QEMU's instruction clock, with one processor. Prints a line for each state of the module.
 #
 #   kernel/cost.sh              instructions; a minute
-#   kernel/cost.sh PLUGIN       and cycles and last-level misses on a modelled W3540; PLUGIN is
-#                               libpiebald_qemu.so. Some minutes
+#   kernel/cost.sh PLUGIN [MACHINE]
+#                               and cycles and last-level misses on a modelled machine, a W3540 or the one that is
+#                               named (a preset or a file); PLUGIN is libpiebald_qemu.so. Some minutes
 set -eu
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -28,7 +29,7 @@ if [ -n "${1:-}" ]; then
     rm -f "$work/counters"
     memory="memory-backend-file,id=counters,share=on,size=64K,mem-path=$work/counters"
     options+=(--file "$(dirname "$module")/piebald_model.ko:/piebald_model.ko")
-    options+=(--qemu -plugin --qemu "$1,machine=w3540,memory=$((512 << 20)),output=$work/results.json,counters=$work/counters")
+    options+=(--qemu -plugin --qemu "$1,machine=${2:-w3540},memory=$((512 << 20)),output=$work/results.json,counters=$work/counters")
     options+=(--qemu -object --qemu "$memory" --qemu -device --qemu "ivshmem-plain,memdev=counters")
 fi
 "$root/scripts/guest.sh" run --run "$root/kernel/test/cost.sh" --module configfs --file "$module:/piebald.ko" \

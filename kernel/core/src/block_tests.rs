@@ -46,8 +46,9 @@ fn colors_are_counted_round_and_round() {
         let seat = seat.map_or(ptr::null(), ptr::from_ref);
         let mut out = [u32::MAX; 4];
         // SAFETY: the core is set up, the seat is valid or null, and there is room for four.
-        let n =
-            unsafe { entry::pb_core_colors_at(module.core, seat, from, out.as_mut_ptr(), out.len()) };
+        let n = unsafe {
+            entry::pb_core_colors_at(module.core, seat, from, out.as_mut_ptr(), out.len())
+        };
         assert!(n == 4 || n == 0);
         (n == 4).then_some(out)
     };
