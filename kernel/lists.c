@@ -145,37 +145,38 @@ static int node_for(const struct pb_request *r)
 	return pb_nodes_for(r, nodes) ? pb_node_number(nodes[0]) : -1;
 }
 
-static struct page *take_of(const struct pb_request *r, int nid)
+/* A page of the colour whose turn it is for a set, or NULL; *color is that colour, or less than 0. */
+static struct page *take_turn(u64 set, gfp_t gfp, int nid, int *color)
 {
-	struct page *page;
-	struct deal *deal;
-	int color = -1;
+	struct deal *deal = get_cpu_ptr(&deals);
 
-	deal = get_cpu_ptr(&deals);
-	if (deal->set != r->set || deal->version != READ_ONCE(pb_version) || !deal->n)
-		deal_colors(deal, r->set);
-	if (deal->n)
-		color = deal->colors[--deal->n];
+	if (deal->set != set || deal->version != READ_ONCE(pb_version) || !deal->n)
+		deal_colors(deal, set);
+	*color = deal->n ? deal->colors[--deal->n] : -1;
 	put_cpu_ptr(&deals);
-	page = color < 0 ? NULL : page_coloring_alloc(r->gfp, nid, color);
+	return *color < 0 ? NULL : page_coloring_alloc(gfp, nid, *color);
+}
+
+struct page *pb_lists_take(const struct pb_request *r)
+{
+	int nid = node_for(r), color;
+	struct page *page;
+
+	if (nid < 0)
+		return NULL;
+	page = take_turn(r->set, r->gfp, nid, &color);
 	if (page)
 		trace_piebald_frame(r->tgid, page_to_pfn(page), color, false);
 	return page;
 }
 
-struct page *pb_lists_take(const struct pb_request *r)
-{
-	int nid = node_for(r);
-
-	return nid < 0 ? NULL : take_of(r, nid);
-}
-
-unsigned int pb_lists_collect(const struct pb_request *r, unsigned int node, unsigned int most)
+unsigned int pb_lists_collect(unsigned int node, u64 set, unsigned int most)
 {
 	unsigned int got = 0, looks = DEAL;
+	int color;
 
 	while (got < most && looks--) {
-		struct page *page = take_of(r, pb_node_number(node));
+		struct page *page = take_turn(set, PB_BLOCK_GFP, pb_node_number(node), &color);
 
 		got += page && pb_pool_add_block(page, 0);
 	}

@@ -181,6 +181,8 @@ bool pb_pool_refill_singles(unsigned int node);
 bool pb_pool_refill(unsigned int node, bool sparing);
 /* Takes up to so many single frames into the pool; how many. */
 unsigned int pb_pool_collect(unsigned int node, gfp_t gfp, unsigned int most);
+/* The same of what came free on this processor just now, as far as it is told by colour what the set may have. */
+unsigned int pb_pool_collect_freed(unsigned int node, u64 set, unsigned int most);
 /* A frame that is free, though the kernel gave it out: it carries a mark. */
 void pb_mark_free(struct page *page);
 bool pb_is_marked(const struct page *page);
@@ -212,8 +214,8 @@ void pb_lists_off(void);
 bool pb_lists_are_on(void);
 /* A page for a request, of the colour whose turn it is, or NULL. */
 struct page *pb_lists_take(const struct pb_request *r);
-/* Takes up to so many frames of a node that the request may have into the pool: what was freed here last; how many. */
-unsigned int pb_lists_collect(const struct pb_request *r, unsigned int node, unsigned int most);
+/* Takes up to so many frames of a node that a set may have into the pool: what was freed here last; how many. */
+unsigned int pb_lists_collect(unsigned int node, u64 set, unsigned int most);
 /* A page of a node and a colour, or NULL: the one that was freed here last. */
 struct page *pb_lists_take_color(gfp_t gfp, unsigned int node, unsigned int color);
 #else
@@ -227,8 +229,7 @@ static inline struct page *pb_lists_take(const struct pb_request *r)
 	return NULL;
 }
 
-static inline unsigned int pb_lists_collect(const struct pb_request *r, unsigned int node,
-					    unsigned int most)
+static inline unsigned int pb_lists_collect(unsigned int node, u64 set, unsigned int most)
 {
 	return 0;
 }

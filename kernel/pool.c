@@ -217,6 +217,12 @@ unsigned int pb_pool_collect(unsigned int node, gfp_t gfp, unsigned int most)
 	return got;
 }
 
+unsigned int pb_pool_collect_freed(unsigned int node, u64 set, unsigned int most)
+{
+	return pb_lists_are_on() ? pb_lists_collect(node, set, most) :
+		pb_pool_collect(node, PB_BLOCK_GFP, most);
+}
+
 bool pb_pool_refill_singles(unsigned int node)
 {
 	return pb_pool_collect(node, PB_SINGLE_GFP, SINGLES);

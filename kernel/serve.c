@@ -182,12 +182,7 @@ static bool search_thoroughly(struct look *l)
 /* Takes what came free just now on this processor. */
 static bool take_freed(struct look *l)
 {
-	unsigned int most = min(l->freed, 2 * PB_RELIEF);
-
-	if (pb_lists_are_on())
-		pb_lists_collect(l->r, l->node, most);
-	else
-		pb_pool_collect(l->node, PB_BLOCK_GFP, most);
+	pb_pool_collect_freed(l->node, l->r->set, min(l->freed, 2 * PB_RELIEF));
 	return look(l, PB_OWN);
 }
 

@@ -202,7 +202,7 @@ unsigned long pb_make_room(gfp_t gfp, unsigned long nodes, unsigned long *came)
 		if (!(nodes & BIT(node)))
 			continue;
 		pb_note_marks(node, &marks);
-		*came += pb_pool_collect(node, PB_BLOCK_GFP, 2 * PB_RELIEF);
+		*came += pb_pool_collect_freed(node, 0, 2 * PB_RELIEF);
 		pb_restore_marks(node, &marks);
 	}
 	pb_count_many(PB_C_room_made, *came);
