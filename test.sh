@@ -67,6 +67,7 @@ LONG_STAGES=(
     "dkms:1800:the package of the kernel module, built by DKMS for the kernels of a fresh Debian 13, and loaded"
     "recorder-qemu:1200:QEMU built from its source package, and the recorder's tests under it"
     "selftests:10800:the kernel's own tests of groups and memory, in each state of the module"
+    "patched:7200:the module on a kernel that has its free pages by colour itself, which is built"
     "soak:14400:the module under load that is drawn by eight seeds, a quarter of an hour each"
     "debug-kernel:14400:the module in a debugging kernel, with injected failures"
     "debian-13:14400:demo.sh and all of test.sh in a new Debian 13"
@@ -489,6 +490,8 @@ stage_dkms() {
 stage_selftests() { kernel/selftests.sh; }
 
 stage_soak() { kernel/soak.sh 900 1 2 3 4 5 6 7 8; }
+
+stage_patched() { kernel/patched.sh test; }
 
 stage_debug_kernel() { kernel/debug.sh; }
 
