@@ -19,6 +19,7 @@ echo never >/sys/kernel/mm/transparent_hugepage/enabled
 frames storm 500 0 >/dev/null
 frames hog 300 0 >/dev/null
 for node in 0 1; do nodes local 16 ffff $node >/dev/null; done
+many_groups
 before=$(free_frames)
 # MiB of a node, and of a color there by name: some of it is the kernel's.
 each=$(awk '/MemTotal:/ { print int($4 / 1024) }' /sys/devices/system/node/node1/meminfo)

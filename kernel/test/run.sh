@@ -25,15 +25,14 @@ echo +memory >/cgroup/cgroup.subtree_control
 swapon /dev/vdb || exit 1
 total=$(awk '/^MemTotal:/ { print int($2 / 1024) }' /proc/meminfo)
 dd if=/dev/zero of=/disk/file bs=64k count=128 2>/dev/null
-# The kernel keeps some memory of what it did for the first time (slabs, lists of processors, 1 MiB for many groups' counters).
+# The kernel keeps some memory of what it did for the first time (slabs, lists of processors).
 warm_up() {
     frames storm 500 0
     frames hog $((total * 3 / 4)) 0
     frames read /disk/file ffff
     frames swapped 16 ffff
     for i in 1 2 3; do mkdir /cgroup/warm; inside warm frames anon 4 ffff; rmdir /cgroup/warm; done
-    for i in $(seq 200); do mkdir "/cgroup/warm$i"; done
-    rmdir /cgroup/warm*
+    many_groups
     echo 1 >/proc/sys/vm/compact_memory
     echo 1 >$T/events/sched/sched_process_exit/enable
     echo 0 >$T/events/sched/sched_process_exit/enable
