@@ -76,14 +76,14 @@ with() { # "COLORS [MODE]" COMMAND...: in a group of its own with these colours
     take_down $own || return 98
     return $result
 }
-# Frames that nobody has: on the kernel's lists, and on those of its processors. Those of the
-# kernel's slabs, page tables and stacks count as well, since it keeps more of them after a
-# busy time; what is missing from the sum, nobody knows of.
 # For the counters of many groups the kernel takes a mebibyte or more, which it keeps.
 many_groups() {
     for group in $(seq 200); do mkdir "/cgroup/warm$group"; done
     rmdir /cgroup/warm*
 }
+# Frames that nobody has: on the kernel's lists, and on those of its processors. Those of the
+# kernel's slabs, page tables and stacks count as well, since it keeps more of them after a
+# busy time; what is missing from the sum, nobody knows of.
 free_frames() {
     swapoff /dev/vdb 2>/dev/null
     sync
