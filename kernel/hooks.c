@@ -225,8 +225,10 @@ static void lists_off(void)
 
 int pb_hooks_on(bool files)
 {
-	int error = put_in(files, false) ?: lists_on();
+	int error = put_in(files, false);
 
+	if (!error && !pb_hooks_are_on())
+		error = lists_on();
 	if (!error)
 		static_branch_enable(&redirecting);
 	return error;

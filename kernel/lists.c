@@ -47,7 +47,7 @@ static u32 color_of(u64 pfn)
 	return given.color;
 }
 
-/* Is a color none of those that the bits before give together? */
+/* Is a colour none of those that the bits before give together? */
 static bool is_new(u32 *basis, u32 color)
 {
 	while (color) {
@@ -146,7 +146,7 @@ static int node_for(const struct pb_request *r)
 }
 
 /* A page of the colour whose turn it is for a set, or NULL; *color is that colour, or less than 0. */
-static struct page *take_turn(u64 set, gfp_t gfp, int nid, int *color)
+static __always_inline struct page *take_turn(u64 set, gfp_t gfp, int nid, int *color)
 {
 	struct deal *deal = get_cpu_ptr(&deals);
 
