@@ -97,11 +97,9 @@ int pb_lists_on(const struct page_coloring_calls *calls)
 	spin_lock(&pb_lock);
 	fits = describe(coloring);
 	spin_unlock(&pb_lock);
-	if (!fits) {
-		/* One list, of which nobody takes. */
-		memset(coloring, 0, sizeof(*coloring));
-		coloring->nr_colors = 1;
-	}
+	/* It calls the replacements all the same. */
+	if (!fits)
+		coloring->nr_colors = 0;
 	WRITE_ONCE(are_on, fits);
 	error = page_coloring_begin(coloring, calls);
 	if (error)

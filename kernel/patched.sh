@@ -4,7 +4,8 @@
 # without the patch.
 #
 #   kernel/patched.sh build            builds both, if they are not there yet
-#   kernel/patched.sh cost [PLUGIN]    what the module costs on both: kernel/cost.sh for each
+#   kernel/patched.sh cost [PLUGIN [MACHINE]]
+#                                      what the module costs on both: kernel/cost.sh for each
 #   kernel/patched.sh test             kernel/test.sh on the patched one
 #   kernel/patched.sh version NAME     the version of one that was built, `plain` or `colored`, for PIEBALD_GUEST_KERNEL
 #
@@ -33,17 +34,16 @@ patch=$root/kernel/patch/page-coloring.patch
 
 # The source with the patch, in $debug/patched; the files that it does not change are the same ones.
 patch_source() {
-    local file
     ! cmp -s "$patch" "$debug/patched/piebald.patch" || return 0
     install_packages patch >&2
     warn "patching the source"
     if [ -d "$debug/patched" ]; then
         # Only what changes again is built again.
-        patch -s -R -p1 -d "$debug/patched" <"$debug/patched/piebald.patch" || rm -rf "${debug:?}/patched"
+        patch -s -f -R -p1 -d "$debug/patched" <"$debug/patched/piebald.patch" || rm -rf "${debug:?}/patched"
     fi
     [ -d "$debug/patched" ] || cp -al "$debug/$PACKAGE" "$debug/patched"
     # patch(1) makes new files of those that it changes.
-    patch -s -p1 -d "$debug/patched" <"$patch" >&2 || {
+    patch -s -f -p1 -d "$debug/patched" <"$patch" >&2 || {
         rm -rf "${debug:?}/patched"
         warn "patched: $patch does not fit the source $(cat "$debug/source")"
         return 1

@@ -2,7 +2,7 @@
 # What must hold for everyone else, and against everyone else, while somebody has colours; run.sh reads
 # it, with colouring on, and has the checks. The control groups are mounted at /cgroup.
 P=/proc/piebald
-: "${total:?}" "${huge_at_first:?}"
+: "${total:?}"
 huge=/sys/kernel/mm/transparent_hugepage/enabled
 until_touched() { # FILE
     for _ in $(seq 300); do
@@ -203,7 +203,7 @@ else
     echo 1 >$ftrace
     check "with it again" write on 1
 fi
-echo "$huge_at_first" >$huge
+echo never >$huge
 check "the books are right" grep -qx ok $P/check
 
 # --- tasks that wait inside a replacement ---------------------------------------------------

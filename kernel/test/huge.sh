@@ -3,7 +3,7 @@
 # test; run.sh reads it, with colouring on, and has the checks. Afterwards the map is as before.
 P=/proc/piebald
 C=/sys/kernel/config/piebald
-: "${total:?}" "${huge_at_first:?}"
+: "${total:?}"
 huge=/sys/kernel/mm/transparent_hugepage/enabled
 quarter=$((total / 4))	# MiB of a colour, by name: some of it is the kernel's
 
@@ -77,4 +77,4 @@ unset tells
 write on 0
 write map "$(printf '12\n13\n14\n15\n')"
 write on 1
-echo "$huge_at_first" >$huge
+echo never >$huge

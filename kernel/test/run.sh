@@ -80,9 +80,8 @@ check "and when it is read" grep -q "mkdir /sys/kernel/config/piebald" $P/tasks
 refuse "no such process" "no process" write recolor 4000000
 refuse "a pool has a size" "1024" write pool_max 3
 check "no one has colors yet" others_are 0-15
-# Where there is more memory than half a gigabyte, huge pages are what the kernel does, and single ones are looked at.
+# Single pages are looked at; where there is more memory than half a gigabyte, the kernel takes huge ones.
 huge=/sys/kernel/mm/transparent_hugepage/enabled
-huge_at_first=never
 echo never >$huge
 # After colours that were refused, too, it takes two seconds until all is as before, and more on a busy host.
 settled() {
@@ -103,7 +102,6 @@ check "and the pool has nothing to do" test "$(count anon_pages)" = "$given"
 
 check "uncolored: all other colors, anonymous" with "5" sh -c "
     echo \$\$ >/cgroup/cgroup.procs && exec frames plain 16 ffdf"
-echo "$huge_at_first" >$huge
 for kind in anon huge shared thread fork cow swapped; do
     check "colors 2-3: $kind" with "2-3 hard" frames $kind 4 000c
 done
@@ -119,14 +117,12 @@ check "colors 6-7: file, written to tmpfs" with "6-7 hard" frames written /tmp/n
 rm -f /tmp/new /disk/new
 
 # Huge pages of the time before stay where they are.
-echo never >$huge
 set_up moved 2-3 hard
 check "memory moves to the colors of its process" frames moved 8 000c
 check "and the moves are counted" test "$(count recolored)" -ge 1500
 shared=$(count recolor_shared)
 check "memory that a child has too moves when the child is gone" frames parted 8 000c
 check "and what was left is counted" test "$(count recolor_shared)" -ge $((shared + 1500))
-echo "$huge_at_first" >$huge
 take_down moved
 refuse "who has no colors has none to move to" "no colors" write recolor $$
 refuse "a word is not moved" "no process" write recolor me
@@ -139,7 +135,6 @@ echo >$T/trace
 check "frames can be traced" grep -q 'piebald_frame: .* color=5 fallback=0' /tmp/trace
 
 # Someone holds colours 0-7: others must stay out, but for huge pages and large blocks of files.
-echo never >$huge
 check "a set reserves 0-7" set_up holder 0-7 hard
 check "others have the rest" others_are 8-15
 check "others stay out: anon" frames plain 16 ff00
@@ -152,7 +147,6 @@ check "others get what was given back" others_are 4-15
 check "and use it" frames anon 16 fff0
 check "a set ends with its directory" take_down holder
 check "its colors are free" others_are 0-15
-echo "$huge_at_first" >$huge
 
 check "colors 2-3: pages that are equal" with "2-3 hard" frames merged 4 000c
 check "are not merged" test "$(count merging_refused)" -gt 0
@@ -263,10 +257,27 @@ check "memory works as before" frames hog 64 0
 check "and has any color" sh -c "! frames anon 4 000c"
 echo madvise >$huge
 check "unloaded: huge pages" frames large 16 0
-echo "$huge_at_first" >$huge
+echo never >$huge
 for i in 1 2 3 4 5; do
     check "loads and unloads, round $i" sh -c "
         insmod /piebald.ko map='12;13;14;15' on=1 srm=1 && frames anon 4 ffff && rmmod piebald"
+done
+# Maps of more colors, of which every sixteenth two have the address bits 12 to 15 of 2 and 3.
+twos() { awk -v n="$1" 'BEGIN { for (i = 2; i < n; i += 16) printf("%s%d-%d", (i == 2 ? "" : ","), i, i + 1) }'; }
+for bits in 6 7 8; do
+    colors=$((1 << bits))
+    check "loads with $colors colors" insmod /piebald.ko on=1 "map=$(seq -s ';' 12 $((11 + bits)))"
+    set_up two "$(twos $colors)" hard
+    check "$colors colors: those of a set" inside two frames anon 8 000c
+    check "$colors colors: others have others" frames plain $((total / 4)) fff3
+    check "$colors colors: nobody takes most of the memory" su nobody -s /bin/sh -c "frames hog $((total * 5 / 8)) 0"
+    check "$colors colors: those of a set after that" inside two frames anon 8 000c
+    frames hog $((total / 2)) 0 &
+    for i in 1 2 3; do write on 0; sleep 0.2; write on 1; done
+    wait $!
+    check "$colors colors: switched meanwhile: the books are right" grep -qx ok $P/check
+    take_down two
+    check "$colors colors: unloads" rmmod piebald
 done
 check "a bad parameter is refused" sh -c "! insmod /piebald.ko map=5"
 check "on without a map is refused" sh -c "! insmod /piebald.ko on=1"
