@@ -64,6 +64,17 @@ charged_to() {
     done
     echo "$counted"
 }
+# A process that needs memory has the kernel take some from groups by what their guarantees were when the kernel's own
+# thread ran last, 64 pages or more at a time (shrink_one): without the module too. How many pages were taken so, in all,
+# since watch_takers.
+takers=/sys/kernel/debug/tracing/events/vmscan/mm_vmscan_direct_reclaim_end/enable
+watch_takers() { echo >/sys/kernel/debug/tracing/trace && echo 1 >$takers; }
+takers_took() {
+    echo 0 >$takers
+    sed -n 's/.*mm_vmscan_direct_reclaim_end: nr_reclaimed=//p' /sys/kernel/debug/tracing/trace |
+        awk '{ n += $1 } END { print n + 0 }'
+    echo >/sys/kernel/debug/tracing/trace
+}
 groups=0
 with() { # "COLORS [MODE]" COMMAND...: in a group of its own with these colours
     groups=$((groups + 1))
