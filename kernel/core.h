@@ -86,9 +86,9 @@ enum pb_reach { PB_TURN, PB_OWN, PB_ANY };
 int pb_core_take(struct pb_core *core, u32 node, struct pb_seat *seat, u32 reach,
 		 struct pb_given *given);
 /*
- * Deals up to len frames in the order of the round: of the spare ones, which the process may have
- * and the pool does not have, or of the node's pool. How many; what is left of the spare ones stands
- * first.
+ * Deals up to len frames, in the order of the round or, to a process without colours, as they come: of the spare
+ * ones, which the pool does not have, those that the process may have, or of the node's pool. How many; what is left of
+ * the spare ones stands first.
  */
 size_t pb_core_deal(struct pb_core *core, u32 node, struct pb_seat *seat, struct pb_given *spare,
 		    size_t *nr_spare, struct pb_given *out, size_t len);

@@ -3,7 +3,8 @@
  * The hands: a few frames on each processor, dealt for one colour set.
  *
  * A process takes its frames out of its processor's hand, without the lock of the core. They are
- * dealt in the order of its round through the colours, from two places:
+ * dealt in the order of its round through the colours, to one without colours as the kernel has them,
+ * from two places:
  *
  *   - what the kernel has at hand for the processor. A process that frees memory and asks for
  *     more finds its own frames there, in its own colours. (Where most are of no use, they are
@@ -83,7 +84,7 @@ static void fill(struct hand *hand)
 {
 	struct page *pages[HAND] = { NULL };
 	unsigned int i, came = 0, used;
-	size_t nr_spare = 0, may;
+	size_t nr_spare;
 	struct pb_marks marks;
 	struct pb_seat *seat;
 	struct pb_set *set;
@@ -97,16 +98,10 @@ static void fill(struct hand *hand)
 	set = pb_set_find(hand->set);
 	seat = set ? &set->seat : NULL;
 	for (i = 0; i < came; i++) {
-		struct pb_given *given = &hand->spare[nr_spare];
-
 		pb_mark_free(pages[i]);
-		given->pfn = page_to_pfn(pages[i]);
-		if (pb_core_may_have(pb_core, seat, given))
-			nr_spare++;
-		else
-			put(given->pfn);
+		hand->spare[i].pfn = page_to_pfn(pages[i]);
 	}
-	may = nr_spare;
+	nr_spare = came;
 	hand->n = pb_core_deal(pb_core, hand->node, seat, hand->spare, &nr_spare, hand->frames,
 			       came ? HAND : hand->deal);
 	for (i = 0; i < nr_spare; i++)
@@ -116,7 +111,7 @@ static void fill(struct hand *hand)
 	for (i = 0; i < hand->n / 2; i++)
 		swap(hand->frames[i], hand->frames[hand->n - 1 - i]);
 	hand->deal = min_t(unsigned int, 2 * hand->deal, HAND);
-	used = may - nr_spare;
+	used = came - nr_spare;
 	if (hand->rest)
 		hand->rest--;
 	else if (2 * used < HAND)

@@ -246,7 +246,11 @@ void pb_zone_set_up(void);
 void pb_zone_free(void);
 /* Switches SRM-buffer on or off; its hooks are for who calls. */
 int pb_zone_switch(bool on, char *why);
-bool pb_zone_is_on(void);
+extern bool pb_zone_on;
+static inline bool pb_zone_is_on(void)
+{
+	return READ_ONCE(pb_zone_on);
+}
 int pb_zone_set_threshold(u32 threshold, char *why);
 u32 pb_zone_get_threshold(void);
 /* PB_PASS: the zone has none, the pool shall look further. */
@@ -311,7 +315,11 @@ struct pb_set {
 };
 
 /* Does any set have colours? */
-bool pb_sets_any(void);
+extern unsigned int pb_nr_colored;
+static inline bool pb_sets_any(void)
+{
+	return READ_ONCE(pb_nr_colored);
+}
 /* Takes the colours of all sets away. */
 void pb_sets_forget(void);
 /* The set of a number, or none. With pb_lock held. */

@@ -15,13 +15,8 @@
 #include "trace.h"
 
 static DEFINE_HASHTABLE(sets, 6);
-static unsigned int nr_colored;	/* sets with colours */
+unsigned int pb_nr_colored;	/* sets with colours */
 static u64 numbers;
-
-bool pb_sets_any(void)
-{
-	return READ_ONCE(nr_colored);
-}
 
 struct pb_set *pb_set_find(u64 number)
 {
@@ -50,7 +45,7 @@ static void uncolor(struct pb_set *set)
 	if (!set->colored)
 		return;
 	WRITE_ONCE(set->colored, false);
-	WRITE_ONCE(nr_colored, nr_colored - 1);
+	WRITE_ONCE(pb_nr_colored, pb_nr_colored - 1);
 	pb_core_leave(pb_core, &set->seat);
 	pb_new_version();
 	trace_piebald_colors(set->number, false, false);
@@ -87,7 +82,7 @@ int pb_set_color(struct pb_set *set, const char *colors, char *why)
 	if (!error) {
 		memset(set->pause, 0, sizeof(set->pause));
 		if (!set->colored)
-			WRITE_ONCE(nr_colored, nr_colored + 1);
+			WRITE_ONCE(pb_nr_colored, pb_nr_colored + 1);
 		WRITE_ONCE(set->colored, true);
 		trace_piebald_colors(set->number, true, set->hard);
 	}

@@ -38,16 +38,11 @@
 /* How long a zone that could not be refilled is left alone. */
 #define PAUSE (HZ / 10)
 
-/* All but `on` and `paused` with pb_lock held. */
-static bool on;
+/* All but `pb_zone_on` and `paused` with pb_lock held. */
+bool pb_zone_on;
 static void *memory;
 static u32 threshold;
 static unsigned long paused;	/* until when (jiffies); 0: not */
-
-bool pb_zone_is_on(void)
-{
-	return READ_ONCE(on);
-}
 
 /* --- refilling ---------------------------------------------------------------- */
 
@@ -56,7 +51,7 @@ static bool wants(void)
 	bool it;
 
 	spin_lock(&pb_lock);
-	it = on && pb_zone_wants(pb_core);
+	it = pb_zone_on && pb_zone_wants(pb_core);
 	spin_unlock(&pb_lock);
 	return it;
 }
@@ -66,7 +61,7 @@ static unsigned int missing(void)
 	unsigned int pages;
 
 	spin_lock(&pb_lock);
-	pages = on ? pb_zone_missing(pb_core) : 0;
+	pages = pb_zone_on ? pb_zone_missing(pb_core) : 0;
 	spin_unlock(&pb_lock);
 	return pages;
 }
@@ -77,7 +72,7 @@ static unsigned int fill(void)
 
 	do {
 		spin_lock(&pb_lock);
-		came = on ? pb_zone_fill(pb_core, FILL) : 0;
+		came = pb_zone_on ? pb_zone_fill(pb_core, FILL) : 0;
 		spin_unlock(&pb_lock);
 		all += came;
 	} while (came);
@@ -90,7 +85,7 @@ static unsigned int add_cold(struct folio **folios, unsigned int n)
 
 	spin_lock(&pb_lock);
 	for (i = 0; i < n; i++)
-		if (on && pb_zone_wants(pb_core) && !pb_zone_add(pb_core, folio_pfn(folios[i]), true)) {
+		if (pb_zone_on && pb_zone_wants(pb_core) && !pb_zone_add(pb_core, folio_pfn(folios[i]), true)) {
 			kept++;
 			folios[i] = NULL;
 		}
@@ -161,7 +156,7 @@ static void keep(struct page *page)
 	pb_count(refill_frames);
 	pb_mark_free(page);
 	spin_lock(&pb_lock);
-	if (on)
+	if (pb_zone_on)
 		error = pb_zone_add(pb_core, page_to_pfn(page), false);
 	spin_unlock(&pb_lock);
 	if (error) {
@@ -201,7 +196,7 @@ static int find(const struct pb_request *r, const struct pb_zone_ask *ask,
 	int status = -ENOMEM;
 
 	spin_lock(&pb_lock);
-	if (on) {
+	if (pb_zone_on) {
 		set = pb_set_find(r->set);
 		status = pb_zone_take(pb_core, set ? &set->seat : NULL, ask, found);
 	}
@@ -212,7 +207,7 @@ static int find(const struct pb_request *r, const struct pb_zone_ask *ask,
 static void decline(const struct pb_zone_ask *ask)
 {
 	spin_lock(&pb_lock);
-	if (on)
+	if (pb_zone_on)
 		pb_zone_declined(pb_core, ask);
 	spin_unlock(&pb_lock);
 }
@@ -264,7 +259,7 @@ void pb_zone_at_fork(struct task_struct *parent, struct task_struct *child)
 	if (!pb_zone_is_on())
 		return;
 	spin_lock(&pb_lock);
-	if (on)
+	if (pb_zone_on)
 		pb_zone_fork(pb_core, &from, &to);
 	spin_unlock(&pb_lock);
 }
@@ -276,7 +271,7 @@ void pb_zone_at_exit(struct task_struct *task)
 	if (!pb_zone_is_on())
 		return;
 	spin_lock(&pb_lock);
-	if (on)
+	if (pb_zone_on)
 		pb_zone_exit(pb_core, &key);
 	spin_unlock(&pb_lock);
 }
@@ -348,7 +343,7 @@ static int begin(char *why)
 	if (!error) {
 		swap(memory, fresh);
 		paused = 0;
-		WRITE_ONCE(on, true);
+		WRITE_ONCE(pb_zone_on, true);
 	}
 	spin_unlock(&pb_lock);
 	vfree(fresh);
@@ -360,9 +355,9 @@ static void end(void)
 	void *old = NULL;
 	int busy;
 
-	/* Whoever puts a frame in looks at `on` with the lock held. */
+	/* Whoever puts a frame in looks at `pb_zone_on` with the lock held. */
 	spin_lock(&pb_lock);
-	WRITE_ONCE(on, false);
+	WRITE_ONCE(pb_zone_on, false);
 	spin_unlock(&pb_lock);
 	do {
 		pb_zone_shed(ULONG_MAX, false);
@@ -407,6 +402,6 @@ void pb_zone_set_up(void)
 
 void pb_zone_free(void)
 {
-	if (on)
+	if (pb_zone_on)
 		end();
 }

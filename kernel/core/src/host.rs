@@ -196,6 +196,18 @@ pub struct Host {
 /// The map of a host without nodes.
 static NO_MAP: ColorMap = ColorMap::PLAIN;
 
+/// Exchanges two frames of a slice, if it has both.
+fn swap(frames: &mut [Given], one: usize, other: usize) {
+    let (Some(a), Some(b)) = (frames.get(one).copied(), frames.get(other).copied()) else {
+        return;
+    };
+    for (at, given) in [(one, b), (other, a)] {
+        if let Some(slot) = frames.get_mut(at) {
+            *slot = given;
+        }
+    }
+}
+
 /// Colours of the frames below `frames`. A map is linear: they are all sums of the colours of the
 /// frames whose number has one bit. (The last part of a memory that is no power of two has all of
 /// the bits below its highest, which is enough.)
@@ -412,10 +424,11 @@ impl Host {
         Ok(given)
     }
 
-    /// Deals frames to a process in the order of its round, until `out` is full or nobody has
-    /// the colour whose turn it is: out of the first `nr_spare` of `spare`, frames outside the
-    /// pool that the process may have, or of a node's pool. What stays of the spare ones stands
-    /// first. Answers how many were dealt.
+    /// Deals frames to a process until `out` is full or nobody has the colour whose turn it is: of
+    /// the first `nr_spare` of `spare`, frames outside the pool, those that it may have, or of a
+    /// node's pool. A process with colours gets them in the order of its round; one without gets
+    /// the spare ones as they come, as it would without colouring, and then the pool's in the order
+    /// of the round. What stays of the spare ones stands first. Answers how many were dealt.
     pub fn deal(
         &mut self,
         node: usize,
@@ -424,23 +437,36 @@ impl Host {
         nr_spare: &mut usize,
         out: &mut [Given],
     ) -> usize {
+        // Those that it may have stand first.
+        let mut fitting = self.sift(seat.as_deref(), spare, *nr_spare);
         let mut dealt = 0usize;
-        for slot in out {
+        if self.set_with(seat.as_deref()).is_none() {
+            for (slot, given) in out.iter_mut().zip(spare.iter().take(fitting)) {
+                *slot = *given;
+                dealt = dealt.wrapping_add(1);
+            }
+            *nr_spare = nr_spare.saturating_sub(dealt);
+            fitting = fitting.saturating_sub(dealt);
+            for at in 0..*nr_spare {
+                let left = spare.get(dealt.wrapping_add(at)).copied();
+                if let (Some(left), Some(slot)) = (left, spare.get_mut(at)) {
+                    *slot = left;
+                }
+            }
+        }
+        for slot in out.iter_mut().skip(dealt) {
             let Some(wish) = self.wish(seat.as_deref()) else {
                 break;
             };
             let of_wish = |g: &Given| g.color == u32::from(wish.0);
-            let at = spare.iter().take(*nr_spare).position(of_wish);
+            let at = spare.iter().take(fitting).position(of_wish);
             *slot = match at {
                 Some(at) => {
-                    let last = nr_spare.saturating_sub(1);
                     let found = spare.get(at).copied().unwrap_or_default();
-                    if let Some(end) = spare.get(last).copied()
-                        && let Some(hole) = spare.get_mut(at)
-                    {
-                        *hole = end;
-                    }
-                    *nr_spare = last;
+                    fitting = fitting.saturating_sub(1);
+                    *nr_spare = nr_spare.saturating_sub(1);
+                    swap(spare, at, fitting);
+                    swap(spare, fitting, *nr_spare);
                     self.took(seat.as_deref_mut(), wish);
                     found
                 }
@@ -452,6 +478,30 @@ impl Host {
             dealt = dealt.wrapping_add(1);
         }
         dealt
+    }
+
+    /// Notes the colours of the first `len` frames, and puts those that a process may have in front, in
+    /// their order. Answers how many.
+    fn sift(&self, seat: Option<&Seat>, frames: &mut [Given], len: usize) -> usize {
+        let Ok(allowed) = self.registry.allowed(&REQUEST, self.set_with(seat)) else {
+            return 0;
+        };
+        let (map, set) = (self.map(), allowed.set());
+        let mut fitting = 0usize;
+        for at in 0..len.min(frames.len()) {
+            let Some(given) = frames.get_mut(at) else {
+                break;
+            };
+            let color = map.color(Pfn(given.pfn));
+            (given.color, given.fallback) = (u32::from(color.0), 0);
+            if set.is_none_or(|set| set.contains(color)) {
+                if at != fitting {
+                    swap(frames, at, fitting);
+                }
+                fitting = fitting.wrapping_add(1);
+            }
+        }
+        if self.colors() == 0 { 0 } else { fitting }
     }
 
     /// The set that a process has, if it is there still.

@@ -567,12 +567,13 @@ fn frames_are_dealt_in_turn_of_the_pool_and_of_spare_ones() {
     let mut seat = Seat::default();
     module.reserve(&mut seat, "2-4").unwrap();
     assert_eq!(module.add(0, 4), 0); // one frame of each colour
+    // Their colours are found out; 40 has one that it may not have.
     let spare = |pfn: u64| Given {
         pfn,
-        color: (pfn % 16) as u32,
-        fallback: 0,
+        color: 99,
+        fallback: 1,
     };
-    let mut spares = [spare(34), spare(50), spare(66), spare(35)];
+    let mut spares = [spare(40), spare(34), spare(50), spare(66), spare(35)];
     let (mut left, mut out) = (spares.len(), [Given::default(); 10]);
     // SAFETY: the core is set up, the arrays have the lengths beside them.
     let dealt = unsafe {
@@ -589,7 +590,7 @@ fn frames_are_dealt_in_turn_of_the_pool_and_of_spare_ones() {
     // 2 and 3 of the spare ones, 4 of the pool, 2 and 3 again, and nobody has a second 4.
     let pfns: Vec<u64> = out[..dealt].iter().map(|g| g.pfn).collect();
     assert_eq!(pfns, [34, 35, 4, 66, 3]);
-    assert_eq!((left, spares[0].pfn), (1, 50));
+    assert_eq!((left, spares[0].pfn, spares[1].pfn), (2, 50, 40));
     // The round goes on behind the last.
     assert_eq!(module.reach(Some(&mut seat), 0), Err(EAGAIN));
     assert_eq!(module.add(20, 0), 0);
@@ -598,6 +599,44 @@ fn frames_are_dealt_in_turn_of_the_pool_and_of_spare_ones() {
         Ok(4),
         "its turn"
     );
+    module.check();
+}
+
+#[test]
+fn who_has_no_colors_gets_frames_outside_the_pool_as_they_come() {
+    let module = Module::colored(8192);
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "9").unwrap();
+    assert_eq!(module.add(0, 4), 0); // one frame of each colour
+    for room in [2, 6] {
+        let mut spares = [50, 41, 34, 66, 35].map(|pfn: u64| Given {
+            pfn,
+            ..Given::default()
+        });
+        let (mut left, mut out) = (spares.len(), vec![Given::default(); room]);
+        // SAFETY: the core is set up, the arrays have the lengths beside them.
+        let dealt = unsafe {
+            entry::pb_core_deal(
+                module.core,
+                0,
+                ptr::null_mut(),
+                spares.as_mut_ptr(),
+                &mut left,
+                out.as_mut_ptr(),
+                out.len(),
+            )
+        };
+        let pfns: Vec<u64> = out[..dealt].iter().map(|g| g.pfn).collect();
+        let kept: Vec<u64> = spares[..left].iter().map(|g| g.pfn).collect();
+        match room {
+            2 => assert_eq!((&pfns[..], &kept[..]), (&[50, 34][..], &[66, 35, 41][..])),
+            // And then the pool's, in the order of the round.
+            _ => assert_eq!(
+                (&pfns[..], &kept[..]),
+                (&[50, 34, 66, 35, 0, 1][..], &[41][..])
+            ),
+        }
+    }
     module.check();
 }
 
