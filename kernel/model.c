@@ -23,8 +23,8 @@
 #define BAR 2
 
 #define MAGIC 0x53544e554f434250ULL /* "PBCOUNTS" */
-#define VERSION 1
-#define EVENTS 10
+#define VERSION 2
+#define EVENTS 12
 #define NAME_BYTES 64
 
 struct head {
@@ -141,6 +141,8 @@ PMU_EVENT_ATTR_STRING(memory-reads, event_memory_reads, "event=0x06");
 PMU_EVENT_ATTR_STRING(memory-writes, event_memory_writes, "event=0x07");
 PMU_EVENT_ATTR_STRING(row-hits, event_row_hits, "event=0x08");
 PMU_EVENT_ATTR_STRING(row-conflicts, event_row_conflicts, "event=0x09");
+PMU_EVENT_ATTR_STRING(locked, event_locked, "event=0x0a");
+PMU_EVENT_ATTR_STRING(shared-writes, event_shared_writes, "event=0x0b");
 
 static struct attribute *formats[] = { &format_attr_event.attr, NULL };
 static const struct attribute_group format_group = { .name = "format", .attrs = formats };
@@ -151,6 +153,7 @@ static struct attribute *events[] = {
 	&event_llc_references.attr.attr, &event_llc_misses.attr.attr,
 	&event_memory_reads.attr.attr,	 &event_memory_writes.attr.attr,
 	&event_row_hits.attr.attr,	 &event_row_conflicts.attr.attr,
+	&event_locked.attr.attr,	 &event_shared_writes.attr.attr,
 	NULL,
 };
 static_assert(ARRAY_SIZE(events) == EVENTS + 1);

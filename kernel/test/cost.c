@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an operation costs in guest instructions, kernel and program together, and in cycles of the
- * modelled machine where there are its counters (piebald_model). Run in the guest, by cost.sh, under
+ * What an operation costs in guest instructions, kernel and program together, and in what else the
+ * modelled machine counts where there are its counters (piebald_model). Run in the guest, by cost.sh, under
  * a clock that advances by one nanosecond per instruction.
  *
- *   cost NAME [CMD...]
+ *   cost NAME [CMD...]       by one process
+ *   cost -p N NAME           by N processes at once, each on a processor of its own
  *
  * Prints NAME, what the first round of faults costs, in which a process takes memory that it has
  * not had before (new), and the mean of some rounds after: fault (first touch of a page, and its
  * return), fork (with exit and wait), write (a new page of a file in tmpfs, and its return), read
  * (4 KiB that are in memory), build (CMD, which must succeed; fewer rounds). Each number of
- * instructions is followed by cycles and by misses of the last level, or by - -.
+ * instructions is followed by cycles, misses of the last level, locked instructions and stores to lines that
+ * another processor wrote last, or by - for each. One process alone also has instructions of single faults, without the
+ * return of the page: their median, the 99th of 100, and the worst (single).
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +36,13 @@
 #define FORKS 100
 #define ROUNDS 8
 #define BUILDS 2
+/* Of several processes at once, which are emulated in turn, each does so many times less. */
+#define LESS 8
 
 static char buffer[PAGE];
+/* Processes at once; 0: this one alone. */
+static int several;
+static int pages = PAGES;
 
 static void die(const char *what)
 {
@@ -49,19 +60,21 @@ static long long now(void)
 
 static int fault(void)
 {
-	char *at = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *at = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (at == MAP_FAILED)
 		die("mmap");
-	for (int i = 0; i < PAGES; i++)
+	for (int i = 0; i < pages; i++)
 		((volatile char *)at)[i * PAGE] = 1;
-	munmap(at, PAGES * PAGE);
-	return PAGES;
+	munmap(at, pages * PAGE);
+	return pages;
 }
 
 static int forks(void)
 {
-	for (int i = 0; i < FORKS; i++) {
+	int n = several ? FORKS / LESS : FORKS;
+
+	for (int i = 0; i < n; i++) {
 		pid_t pid = fork();
 
 		if (pid < 0)
@@ -70,19 +83,22 @@ static int forks(void)
 			_exit(0);
 		waitpid(pid, NULL, 0);
 	}
-	return FORKS;
+	return n;
 }
+
+/* The file that this process writes. */
+static char written[32] = "/tmp/cost";
 
 static int writes(void)
 {
-	int fd = open("/tmp/cost", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	int fd = open(written, O_RDWR | O_CREAT | O_TRUNC, 0600);
 
-	for (int i = 0; i < PAGES; i++)
+	for (int i = 0; i < pages; i++)
 		if (write(fd, buffer, PAGE) != PAGE)
 			die("write");
 	close(fd);
-	unlink("/tmp/cost");
-	return PAGES;
+	unlink(written);
+	return pages;
 }
 
 static int reads(void)
@@ -94,10 +110,10 @@ static int reads(void)
 		if (write(fd, buffer, PAGE) != PAGE)
 			die("write");
 	}
-	for (int i = 0; i < PAGES; i++)
+	for (int i = 0; i < pages; i++)
 		if (pread(fd, buffer, PAGE, 0) != PAGE)
 			die("pread");
-	return PAGES;
+	return pages;
 }
 
 static char **command;
@@ -120,8 +136,11 @@ static int build(void)
 	return 1;
 }
 
-/* The modelled counters, -1: there are none. Numbers are those of kernel/model.c. */
-static int cycles = -1, misses = -1;
+/* What is counted: instructions by the clock, or for several processes by the model. */
+enum { INSTRUCTIONS, CYCLES, MISSES, LOCKED, SHARED, COUNTS };
+/* The modelled counters' numbers in kernel/model.c, and their files, -1: there are none. */
+static const int numbers[COUNTS] = { 0, 1, 5, 10, 11 };
+static int files[COUNTS] = { -1, -1, -1, -1, -1 };
 
 static int counter(int type, int config)
 {
@@ -142,60 +161,203 @@ static void open_counters(void)
 	if (fscanf(file, "%d", &type) != 1)
 		die("type");
 	fclose(file);
-	cycles = counter(type, 1);
-	misses = counter(type, 5);
-	if (cycles < 0 || misses < 0)
-		die("perf_event_open");
+	for (int i = several ? INSTRUCTIONS : CYCLES; i < COUNTS; i++) {
+		files[i] = counter(type, numbers[i]);
+		if (files[i] < 0)
+			die("perf_event_open");
+	}
 }
 
 struct sums {
-	long long instructions, cycles, misses;
+	long long n, of[COUNTS];
 };
 
-static struct sums sums(void)
+static void read_sums(struct sums *sums, int sign)
 {
-	struct sums now_at = { .instructions = now() };
+	for (int i = 0; i < COUNTS; i++) {
+		long long value = 0;
 
-	if (cycles >= 0 && (read(cycles, &now_at.cycles, 8) != 8 || read(misses, &now_at.misses, 8) != 8))
-		die("counters");
-	return now_at;
+		if (files[i] >= 0 && read(files[i], &value, 8) != 8)
+			die("counters");
+		if (i == INSTRUCTIONS && !several)
+			value = now();
+		sums->of[i] += sign * value;
+	}
 }
 
-static void print_sums(const char *name, struct sums from, struct sums to, long long n)
+static void print_sums(const char *name, const struct sums *sums)
 {
-	printf(" %s %.0f", name, (double)(to.instructions - from.instructions) / n);
-	if (cycles < 0)
-		printf(" - -");
-	else
-		printf(" %.0f %.2f", (double)(to.cycles - from.cycles) / n,
-		       (double)(to.misses - from.misses) / n);
+	printf(" %s %.0f", name, (double)sums->of[INSTRUCTIONS] / sums->n);
+	for (int i = CYCLES; i < COUNTS; i++) {
+		if (files[CYCLES] < 0)
+			printf(" -");
+		else
+			printf(i == CYCLES ? " %.0f" : " %.2f", (double)sums->of[i] / sums->n);
+	}
 }
 
-static void measure(const char *name, int (*run)(void), int rounds)
+static struct sums measure(int (*run)(void), int rounds)
 {
-	struct sums start = sums();
-	long long n = run();
+	struct sums sums = { 0 };
 
-	if (run == fault)
-		print_sums("new", start, sums(), n);
-	n = 0;
-	start = sums();
+	read_sums(&sums, -1);
 	for (int round = 0; round < rounds; round++)
-		n += run();
-	print_sums(name, start, sums(), n);
+		sums.n += run();
+	read_sums(&sums, 1);
+	return sums;
+}
+
+static int compare(const void *a, const void *b)
+{
+	unsigned int one = *(const unsigned int *)a, other = *(const unsigned int *)b;
+
+	return (one > other) - (one < other);
+}
+
+/* The counter of cycles goes on by one for each instruction. */
+static void single_faults(void)
+{
+	static unsigned int took[ROUNDS * PAGES];
+
+	for (int round = 0; round < ROUNDS; round++) {
+		char *at = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (at == MAP_FAILED)
+			die("mmap");
+		for (int i = 0; i < PAGES; i++) {
+			unsigned long long from = __builtin_ia32_rdtsc();
+
+			((volatile char *)at)[i * PAGE] = 1;
+			took[round * PAGES + i] = __builtin_ia32_rdtsc() - from;
+		}
+		munmap(at, PAGES * PAGE);
+	}
+	qsort(took, ROUNDS * PAGES, sizeof(*took), compare);
+	printf(" single %u %u %u", took[ROUNDS * PAGES / 2], took[ROUNDS * PAGES * 99LL / 100],
+	       took[ROUNDS * PAGES - 1]);
+}
+
+static const struct op {
+	const char *name;
+	int (*run)(void);
+	int rounds;
+} ops[] = {
+	{ "new", fault, 1 },	{ "fault", fault, ROUNDS }, { "fork", forks, ROUNDS },
+	{ "write", writes, ROUNDS }, { "read", reads, ROUNDS },
+};
+#define OPS ((int)(sizeof(ops) / sizeof(*ops)))
+
+/* What several processes share: how many have come so far, and what each operation took them. */
+struct shared {
+	atomic_int came;
+	struct sums sums[][OPS];
+};
+
+static void wait_for_all(struct shared *shared, int round)
+{
+	atomic_fetch_add(&shared->came, 1);
+	while (atomic_load(&shared->came) < several * (round + 1))
+		__builtin_ia32_pause();
+}
+
+static void run_one(struct shared *shared, int number)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(number, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		die("sched_setaffinity");
+	snprintf(written, sizeof(written), "/tmp/cost.%d", number);
+	open_counters();
+	if (files[INSTRUCTIONS] < 0) {
+		fprintf(stderr, "cost: several processes are counted by piebald_model alone, which is not here\n");
+		exit(2);
+	}
+	for (int i = 0; i < OPS; i++) {
+		/* The first round of each is not counted, but for that of new memory. */
+		if (ops[i].rounds > 1)
+			ops[i].run();
+		wait_for_all(shared, i);
+		shared->sums[number][i] = measure(ops[i].run, ops[i].rounds > 1 ? ROUNDS / 2 : 1);
+	}
+}
+
+static void run_several(void)
+{
+	struct shared *shared = mmap(NULL, sizeof(*shared) + several * sizeof(*shared->sums), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status;
+
+	if (shared == MAP_FAILED)
+		die("mmap");
+	reads();
+	for (int number = 0; number < several; number++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			die("fork");
+		if (!pid) {
+			run_one(shared, number);
+			_exit(0);
+		}
+	}
+	while (wait(&status) > 0)
+		if (status) {
+			fprintf(stderr, "cost: a process failed\n");
+			exit(2);
+		}
+	open_counters();
+	for (int i = 0; i < OPS; i++) {
+		struct sums all = { 0 };
+
+		for (int number = 0; number < several; number++) {
+			const struct sums *its = &shared->sums[number][i];
+
+			all.n += its->n;
+			for (int k = 0; k < COUNTS; k++)
+				all.of[k] += its->of[k];
+		}
+		print_sums(ops[i].name, &all);
+	}
 }
 
 int main(int argc, char **argv)
 {
-	printf("%s:", argc > 1 ? argv[1] : "?");
+	struct sums sums;
+
+	if (argc > 2 && !strcmp(argv[1], "-p")) {
+		several = atoi(argv[2]);
+		pages = PAGES / LESS;
+		argc -= 2;
+		argv += 2;
+	}
+	if (argc < 2 || several < 0 || several > CPU_SETSIZE) {
+		fprintf(stderr, "use: cost [-p PROCESSES] NAME [CMD...]\n");
+		return 2;
+	}
+	printf("%s:", argv[1]);
+	fflush(stdout);
+	if (several) {
+		run_several();
+		printf("\n");
+		return 0;
+	}
 	open_counters();
-	measure("fault", fault, ROUNDS);
-	measure("fork", forks, ROUNDS);
-	measure("write", writes, ROUNDS);
-	measure("read", reads, ROUNDS);
+	for (int i = 0; i < OPS; i++) {
+		/* Of faults the round of new memory was the first. */
+		if (ops[i].rounds > 1 && ops[i].run != fault)
+			ops[i].run();
+		sums = measure(ops[i].run, ops[i].rounds);
+		print_sums(ops[i].name, &sums);
+		if (ops[i].run == fault && ops[i].rounds > 1)
+			single_faults();
+	}
 	if (argc > 2) {
 		command = argv + 2;
-		measure("build", build, BUILDS);
+		build();
+		sums = measure(build, BUILDS);
+		print_sums("build", &sums);
 	}
 	printf("\n");
 	return 0;

@@ -8,10 +8,19 @@ echo never >/sys/kernel/mm/transparent_hugepage/enabled
 sleep 10
 [ ! -e /piebald_model.ko ] || insmod /piebald_model.ko
 # A build: the compiler, from cost.c with its headers to assembly.
-cat >/tmp/each <<'EACH'
+# Or several processes at once, each on its processor.
+several=$(cat /options)
+if [ -z "$several" ]; then
+    cat >/tmp/each <<'EACH'
 #!/bin/sh
 exec cost "$1" /cc1 -quiet -fpreprocessed -O2 -o /tmp/cost.s /cost.i
 EACH
+else
+    cat >/tmp/each <<EACH
+#!/bin/sh
+exec cost $several "\$1"
+EACH
+fi
 chmod +x /tmp/each
 /tmp/each warm-up >/dev/null
 /tmp/each "without the module"

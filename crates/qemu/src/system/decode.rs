@@ -1,6 +1,6 @@
 //! What an instruction is, as far as the machine model must know beyond its accesses.
 
-use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 /// Something that QEMU's reports do not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub enum Nature {
     Plain,
     /// Its accesses are non-temporal; the emulator carries them out like any others.
     NonTemporal,
+    /// It reads and writes memory in one step that no other processor comes between.
+    Locked,
     /// The processor waits for an interrupt, or gives its time to others.
     Waits,
 }
@@ -16,7 +18,8 @@ pub enum Nature {
 /// Classifies an instruction of 64-bit mode.
 pub fn nature(instruction: &[u8]) -> Nature {
     let mut decoder = Decoder::new(64, instruction, DecoderOptions::NONE);
-    match decoder.decode().mnemonic() {
+    let instruction = decoder.decode();
+    match instruction.mnemonic() {
         Mnemonic::Hlt | Mnemonic::Pause | Mnemonic::Mwait => Nature::Waits,
         Mnemonic::Movnti
         | Mnemonic::Movntq
@@ -33,8 +36,18 @@ pub fn nature(instruction: &[u8]) -> Nature {
         | Mnemonic::Vmaskmovdqu
         | Mnemonic::Movntdqa
         | Mnemonic::Vmovntdqa => Nature::NonTemporal,
+        _ if is_locked(&instruction) => Nature::Locked,
         _ => Nature::Plain,
     }
+}
+
+/// Exchanges with memory need no prefix for it.
+fn is_locked(instruction: &Instruction) -> bool {
+    let exchanges = || {
+        let kinds = [instruction.op0_kind(), instruction.op1_kind()];
+        instruction.mnemonic() == Mnemonic::Xchg && kinds.contains(&OpKind::Memory)
+    };
+    instruction.has_lock_prefix() || exchanges()
 }
 
 #[cfg(test)]
@@ -56,6 +69,21 @@ mod tests {
     fn waiting_instructions_are_known() {
         assert_eq!(nature(&[0xf4]), Nature::Waits, "hlt");
         assert_eq!(nature(&[0xf3, 0x90]), Nature::Waits, "pause");
+    }
+
+    #[test]
+    fn locked_instructions_are_known() {
+        let add = [0xf0, 0x48, 0x01, 0x07]; // lock add %rax,(%rdi)
+        let cmpxchg = [0xf0, 0x0f, 0xb1, 0x0f]; // lock cmpxchg %ecx,(%rdi)
+        let exchange = [0x48, 0x87, 0x07]; // xchg %rax,(%rdi)
+        for bytes in [&add[..], &cmpxchg, &exchange] {
+            assert_eq!(nature(bytes), Nature::Locked, "{bytes:x?}");
+        }
+        let between = [0x48, 0x87, 0xc3]; // xchg %rax,%rbx
+        let add = [0x48, 0x01, 0x07]; // add %rax,(%rdi)
+        for bytes in [&between[..], &add] {
+            assert_eq!(nature(bytes), Nature::Plain, "{bytes:x?}");
+        }
     }
 
     #[test]

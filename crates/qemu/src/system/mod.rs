@@ -352,6 +352,7 @@ unsafe fn translate(tb: *mut api::Tb) {
 unsafe fn watch(api: &Api, insn: *mut api::Insn, bytes: &[u8], behind: usize) {
     let callback: api::Mem = match decode::nature(bytes) {
         Nature::NonTemporal => on_non_temporal,
+        Nature::Locked => on_locked,
         Nature::Waits => {
             // SAFETY: the caller's word; the userdata is a number.
             unsafe { (api.on_insn_exec)(insn, on_wait, NO_REGS, behind as *mut c_void) };
@@ -386,6 +387,12 @@ unsafe extern "C" fn on_non_temporal(
 ) {
     // SAFETY: as above.
     unsafe { access(vcpu, info, addr, data, [Kind::LoadNt, Kind::StoreNt]) }
+}
+
+/// Runs for each access of a locked instruction.
+unsafe extern "C" fn on_locked(vcpu: c_uint, info: api::MemInfo, addr: u64, data: *mut c_void) {
+    // SAFETY: as above.
+    unsafe { access(vcpu, info, addr, data, [Kind::Load, Kind::StoreLocked]) }
 }
 
 /// # Safety

@@ -26,11 +26,11 @@ use std::path::Path;
 /// `PBCOUNTS` as bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PBCOUNTS");
 /// Version of the layout and of the order of [`EVENTS`].
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Bytes of the file: a power of two, as a device's memory has to be.
 pub const BYTES: usize = 64 << 10;
 /// What is counted, in the order of the words.
-pub const EVENTS: [&str; 10] = [
+pub const EVENTS: [&str; 12] = [
     "instructions",
     "cycles",
     "references",
@@ -41,6 +41,8 @@ pub const EVENTS: [&str; 10] = [
     "memory-writes",
     "row-hits",
     "row-conflicts",
+    "locked",
+    "shared-writes",
 ];
 const WORDS: usize = BYTES / 8;
 const UPDATES: usize = 6;
@@ -159,7 +161,7 @@ mod tests {
         let published = Published::open(&path, "w3540", 3).expect("it can be made");
         let mut found = words(&path);
         assert_eq!(found.len() * 8, BYTES);
-        assert_eq!(found[..7], [MAGIC, VERSION, 3, 10, 16, 64, 0]);
+        assert_eq!(found[..7], [MAGIC, VERSION, 3, 12, 16, 64, 0]);
         assert_eq!(found[8].to_le_bytes(), *b"w3540\0\0\0");
         assert!(found[9..].iter().all(|w| *w == 0));
         let counts = |vcpu: u64| core::array::from_fn(|event| 100 * vcpu + event as u64 + 1);
@@ -167,8 +169,8 @@ mod tests {
         found = words(&path);
         assert_eq!(found[6], 1);
         assert_eq!(found[64..66], [1, 2]);
-        assert_eq!(found[64 + 32..64 + 42], counts(2));
-        assert_eq!(found[64 + 42..64 + 48], [0; 6]);
+        assert_eq!(found[64 + 32..64 + 44], counts(2));
+        assert_eq!(found[64 + 44..64 + 48], [0; 4]);
         // What was there before is gone.
         drop(published);
         let _again = Published::open(&path, &"long".repeat(40), 1).expect("it can be made");

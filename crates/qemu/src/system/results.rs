@@ -102,6 +102,12 @@ pub struct VcpuCounts {
     pub nt_loads: u64,
     /// Stores by non-temporal instructions; the caches do not see them.
     pub nt_stores: u64,
+    /// Locked instructions that wrote memory, such as `lock cmpxchg`, and exchanges with memory.
+    #[serde(default)]
+    pub locked: u64,
+    /// Stores to a line that another processor had written last.
+    #[serde(default)]
+    pub shared_writes: u64,
 }
 
 /// Demands that reached a level.

@@ -20,7 +20,9 @@ use super::{
 };
 
 /// Lines of a page, and so sets that a page falls into.
-const LINES_OF_PAGE: usize = 1 << (PAGE_SHIFT - 6);
+const LINES_OF_PAGE: usize = 1 << (PAGE_SHIFT - LINE_SHIFT);
+/// Bytes of a line, as a power of two.
+const LINE_SHIFT: u32 = 6;
 
 /// References are by physical address: there is nothing to translate.
 struct Physical;
@@ -46,6 +48,8 @@ struct Done {
     time: Picos,
     nt_loads: u64,
     nt_stores: u64,
+    locked: u64,
+    shared_writes: u64,
 }
 
 impl Done {
@@ -55,6 +59,8 @@ impl Done {
         self.time.0 += to.time.0 - from.time.0;
         self.nt_loads += to.nt_loads - from.nt_loads;
         self.nt_stores += to.nt_stores - from.nt_stores;
+        self.locked += to.locked - from.locked;
+        self.shared_writes += to.shared_writes - from.shared_writes;
     }
 
     fn counts(&self, levels: usize) -> VcpuCounts {
@@ -78,6 +84,8 @@ impl Done {
             upgrades: c.upgrades,
             nt_loads: self.nt_loads,
             nt_stores: self.nt_stores,
+            locked: self.locked,
+            shared_writes: self.shared_writes,
         }
     }
 }
@@ -98,6 +106,10 @@ struct Vcpu {
     time: Picos,
     nt_loads: u64,
     nt_stores: u64,
+    /// Stores of locked instructions.
+    locked: u64,
+    /// Stores to lines that another processor had written last.
+    shared_writes: u64,
     /// Line that it stored to last by a non-temporal instruction.
     combining: Option<u64>,
 }
@@ -112,6 +124,8 @@ pub struct Watcher {
     /// Time at which the quantum began.
     now: Picos,
     vcpus: Vec<Vcpu>,
+    /// Of each line the processor that wrote it last, counted from 1; 0 or beyond the end: nobody.
+    writers: Vec<u8>,
     batch: Vec<PhysRef>,
     regions: BTreeMap<u16, Region>,
     dumps: Vec<Dump>,
@@ -171,6 +185,7 @@ impl Watcher {
             published: published.transpose()?,
             now: Picos(0),
             vcpus: vec![Vcpu::default(); vcpus],
+            writers: Vec::new(),
             batch: Vec::new(),
             regions: BTreeMap::new(),
             dumps: Vec::new(),
@@ -222,6 +237,8 @@ impl Watcher {
             time: state.time,
             nt_loads: state.nt_loads,
             nt_stores: state.nt_stores,
+            locked: state.locked,
+            shared_writes: state.shared_writes,
         }
     }
 
@@ -239,7 +256,11 @@ impl Watcher {
     /// What a processor has counted since the model was built, in the order of [`EVENTS`].
     fn events(&self, vcpu: usize) -> [u64; EVENTS.len()] {
         let Done {
-            counters: c, time, ..
+            counters: c,
+            time,
+            locked,
+            shared_writes,
+            ..
         } = self.done(vcpu);
         let misses = |level: usize| c.level[level].misses;
         let last = self.levels().len().saturating_sub(1);
@@ -255,6 +276,8 @@ impl Watcher {
             c.memory_writes,
             c.row_hits,
             c.row_conflicts,
+            locked,
+            shared_writes,
         ]
     }
 
@@ -304,17 +327,28 @@ impl Watcher {
         state.now = to;
     }
 
+    /// Notes who writes a line.
+    fn note_store(&mut self, vcpu: usize, addr: u64) {
+        let (line, writer) = ((addr >> LINE_SHIFT) as usize, vcpu as u8 + 1);
+        if line >= self.writers.len() {
+            self.writers.resize((line + 1).next_power_of_two(), 0);
+        }
+        let last = core::mem::replace(&mut self.writers[line], writer);
+        self.vcpus[vcpu].shared_writes += u64::from(last != 0 && last != writer);
+    }
+
     /// A store past the caches: they lose the line, and it goes to memory when the
     /// processor turns to another one.
     fn store_around(&mut self, vcpu: usize, word: Word) {
         self.run_batch(vcpu);
         self.pass(vcpu, word.gap());
+        self.note_store(vcpu, word.payload());
         let state = &mut self.vcpus[vcpu];
         state.nt_stores += 1;
-        let line = word.payload() >> 6;
+        let line = word.payload() >> LINE_SHIFT;
         if state.combining != Some(line) {
             state.combining = Some(line);
-            let addr = PhysAddr(line << 6);
+            let addr = PhysAddr(line << LINE_SHIFT);
             self.machine
                 .write_around(CoreId(vcpu as u16), addr, state.now);
         }
@@ -331,7 +365,15 @@ impl Sink for Watcher {
     fn references(&mut self, vcpu: usize, words: &[Word]) {
         for word in words {
             let kind = match word.kind() {
-                Kind::Store => RefKind::Store,
+                Kind::Store => {
+                    self.note_store(vcpu, word.payload());
+                    RefKind::Store
+                }
+                Kind::StoreLocked => {
+                    self.vcpus[vcpu].locked += 1;
+                    self.note_store(vcpu, word.payload());
+                    RefKind::Store
+                }
                 Kind::StoreNt => {
                     self.store_around(vcpu, *word);
                     continue;

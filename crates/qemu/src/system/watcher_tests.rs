@@ -117,6 +117,24 @@ fn non_temporal_stores_go_around_the_caches_line_by_line() {
 }
 
 #[test]
+fn locked_instructions_and_lines_that_change_hands_are_counted() {
+    let mut watcher = watcher(3);
+    mark(&mut watcher, Op::Start);
+    let stores = |kind, at: u64| [word(kind, at), word(kind, at + 8)];
+    quantum(&mut watcher, 0, &stores(Kind::Store, 1 << 20));
+    quantum(&mut watcher, 0, &stores(Kind::StoreLocked, 1 << 20));
+    // Whoever reads a line does not own it.
+    quantum(&mut watcher, 1, &scan(1 << 20, 1));
+    quantum(&mut watcher, 2, &stores(Kind::StoreLocked, 1 << 20));
+    quantum(&mut watcher, 2, &stores(Kind::Store, 1 << 21));
+    quantum(&mut watcher, 0, &stores(Kind::StoreNt, 1 << 20));
+    let vcpus = &watcher.regions()[0].vcpus;
+    let counts = |v: usize| (vcpus[v].locked, vcpus[v].shared_writes);
+    assert_eq!([counts(0), counts(1), counts(2)], [(2, 1), (0, 0), (2, 1)]);
+    assert_eq!((vcpus[0].references, vcpus[2].references), (4, 4));
+}
+
+#[test]
 fn processors_wait_for_one_another_at_the_end_of_a_quantum() {
     let mut watcher = watcher(2);
     mark(&mut watcher, Op::Start);

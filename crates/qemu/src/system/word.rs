@@ -37,6 +37,8 @@ pub enum Kind {
     Jump = 5,
     /// As many instructions as the payload says, without a reference.
     Pass = 6,
+    /// The store of a locked instruction.
+    StoreLocked = 7,
 }
 
 /// One word.
@@ -65,7 +67,8 @@ impl Word {
             3 => Kind::StoreNt,
             4 => Kind::Mark,
             5 => Kind::Jump,
-            _ => Kind::Pass,
+            6 => Kind::Pass,
+            _ => Kind::StoreLocked,
         }
     }
 
@@ -99,7 +102,8 @@ impl Word {
     /// Does it refer to memory?
     #[inline]
     pub const fn is_reference(self) -> bool {
-        self.0 >> KIND & 4 == 0
+        let kind = self.0 >> KIND & 7;
+        kind & 4 == 0 || kind == Kind::StoreLocked as u64
     }
 }
 
@@ -109,7 +113,13 @@ mod tests {
 
     #[test]
     fn a_word_gives_back_what_was_put_in() {
-        let kinds = [Kind::Load, Kind::Store, Kind::LoadNt, Kind::StoreNt];
+        let kinds = [
+            Kind::Load,
+            Kind::Store,
+            Kind::LoadNt,
+            Kind::StoreNt,
+            Kind::StoreLocked,
+        ];
         for kind in kinds {
             for shift in 0..7 {
                 let word = Word::reference(kind, ADDRESS, shift, MAX_GAP);
