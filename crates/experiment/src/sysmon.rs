@@ -49,7 +49,7 @@ words! {
 #[serde(deny_unknown_fields, default)]
 pub struct SysMon {
     /// References of each program that are watched. A program that has not had three windows of each kind by then goes on, up to
-    /// forty times from its beginning.
+    /// a hundred times from its beginning.
     pub refs: Refs<1>,
     /// What times between windows of watching are divided by: seconds are too long for a recording.
     pub time_scale: Number,

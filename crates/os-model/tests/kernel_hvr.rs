@@ -372,6 +372,27 @@ fn windows_come_less_often_once_they_agree_and_scaled_times_are_shorter() {
 }
 
 #[test]
+fn windows_that_are_longer_than_the_time_between_them_take_turns() {
+    let mut k = kernel(small());
+    // 30 us from one to the next; one of JOB1 takes 40 us.
+    k.monitor(SysMonConfig {
+        time_scale: 100_000,
+        ..SysMonConfig::default()
+    })
+    .unwrap();
+    let a = start(&mut k, 1, None);
+    for page in 0..3000 {
+        touch(&mut k, a, page);
+    }
+    run(&mut k, 3, |_, _| {});
+    let kinds = k.observations().iter();
+    let hot: Vec<bool> = kinds
+        .map(|o| matches!(o.observed, Observed::Hot(_)))
+        .collect();
+    assert_eq!(hot[..6], [true, false, true, false, true, false]);
+}
+
+#[test]
 fn hot_pages_that_speak_against_a_class_bring_the_next_window_forward() {
     let mut k = kernel(small());
     k.monitor(SysMonConfig::default()).unwrap();

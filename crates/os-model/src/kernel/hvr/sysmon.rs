@@ -83,6 +83,8 @@ struct Job {
     phase: Phase,
     hot_due: Picos,
     window_due: Picos,
+    /// JOB1 had the last window.
+    hot_last: bool,
     sample: Sample,
     /// The pages that are looked at: process and page.
     pages: Vec<(u32, Vpn)>,
@@ -139,6 +141,7 @@ impl Vertical {
             hot_due: due,
             // One that is known from before is looked at once, too: who starts anew may be another.
             window_due: due,
+            hot_last: false,
             sample: Sample::draw(0, 1, 0),
             pages: Vec::new(),
             sampler,
@@ -292,6 +295,7 @@ impl Kernel {
                 let next = known.map_or(monitor.interval, |p| p.profile().interval(&monitor));
                 let next = now + scaled(next, &sysmon.config);
                 job.window_due = job.window_due.max(now).min(next);
+                job.hot_due = job.hot_due.max(now);
                 None
             }
             Phase::Passes(_) => {
@@ -313,7 +317,8 @@ impl Kernel {
         }
     }
 
-    /// JOB1 if it is due, else JOB2.
+    /// JOB1 if it is due, else JOB2; they take turns where both are due, as windows of JOB1 may be longer than the time
+    /// between them.
     fn begin_window(
         &mut self,
         job: &mut Job,
@@ -342,7 +347,9 @@ impl Kernel {
         job.pages.extend(looked_at.map(|page| all[page as usize]));
         self.walk(&job.pages, true, actions);
         let end = now + monitor.hot_window_of(count);
-        if job.hot_due <= now {
+        let others_turn = job.hot_last && job.window_due <= now;
+        job.hot_last = job.hot_due <= now && !others_turn;
+        if job.hot_last {
             job.phase = Phase::Hot(end);
             job.hot_due = now + scaled(monitor.interval, &sysmon.config);
             return;
