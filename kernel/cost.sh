@@ -34,7 +34,7 @@ module=$("$root/kernel/build.sh")
 work=$CARGO_TARGET_DIR/kernel/cost
 mkdir -p "$work"
 cc -O2 -Wall -Wextra -Werror -static -o "$work/cost" "$root/kernel/test/cost.c"
-cc -E -P -o "$work/cost.i" "$root/kernel/test/cost.c"
+cc -E -P -o "$work/cost.i" "$root/kernel/test/nodes.c"
 compiler=$(cc -print-prog-name=cc1)
 echo "${several:+-p $several}" >"$work/options"
 options=(--file "$work/options:/options" --program "$compiler" --file "$compiler:/cc1" --file "$work/cost.i:/cost.i")

@@ -7,7 +7,7 @@ set -e
 echo never >/sys/kernel/mm/transparent_hugepage/enabled
 sleep 10
 [ ! -e /piebald_model.ko ] || insmod /piebald_model.ko
-# A build: the compiler, from cost.c with its headers to assembly.
+# A build: the compiler, from one of the tests (nodes.c) with its headers to assembly.
 # Or several processes at once, each on its processor.
 several=$(cat /options)
 if [ -z "$several" ]; then
