@@ -33,7 +33,7 @@ install_packages build-essential || exit 1
 module=$("$root/kernel/build.sh")
 work=$CARGO_TARGET_DIR/kernel/cost
 mkdir -p "$work"
-cc -O2 -Wall -Wextra -Werror -static -o "$work/cost" "$root/kernel/test/cost.c"
+cc -O2 -Wall -Wextra -Werror -static -o "$work/cost" "$root/kernel/test/cost.c" -lm
 cc -E -P -o "$work/cost.i" "$root/kernel/test/nodes.c"
 compiler=$(cc -print-prog-name=cc1)
 echo "${several:+-p $several}" >"$work/options"
@@ -49,4 +49,4 @@ fi
 "$root/scripts/guest.sh" run --run "$root/kernel/test/cost.sh" --module configfs --file "$module:/piebald.ko" \
     --file "$work/cost:/bin/cost" --cpus "${several:-1}" --memory 512M --timeout 1500 "${options[@]}" \
     --qemu -icount --qemu shift=0,sleep=off |
-    tr -d '\r' | grep -a ': new'
+    tr -d '\r' | grep -aE ': (new|fork)'
