@@ -53,6 +53,11 @@ sh -c "
     echo \$\$ >/cgroup/four/cgroup.procs
     /tmp/each 'on, with 4 of 16 colors, after others'
     /tmp/each 'on, with 4 of 16 colors'"
+# One color can never be had: what the way to a frame costs, without what few colors cost.
+echo 0-14 >$C/four/colors
+sh -c "
+    echo \$\$ >/cgroup/four/cgroup.procs
+    /tmp/each 'on, with 15 of 16 colors'"
 echo 0 >$P/on
 sleep 5
 /tmp/each "off again"
