@@ -53,7 +53,7 @@ export PIEBALD_GUEST_KERNEL=$version
 CARGO_TARGET_DIR=$CARGO_TARGET_DIR/debug-kernel
 
 if [ "$what" = all ]; then
-    "$root/kernel/test.sh" 1 --memory 768M --timeout 5000
+    "$root/kernel/test.sh" --split 1 --memory 768M --timeout 9000
 fi
 
 module=$("$root/kernel/build.sh")

@@ -4,7 +4,7 @@
 # without the patch.
 #
 #   kernel/patched.sh build            builds both, if they are not there yet
-#   kernel/patched.sh cost [PLUGIN [MACHINE]]
+#   kernel/patched.sh cost [[-p N] PLUGIN [MACHINE]]
 #                                      what the module costs on both: kernel/cost.sh for each
 #   kernel/patched.sh test             kernel/test.sh on the patched one
 #   kernel/patched.sh version NAME     the version of one that was built, `plain` or `colored`, for PIEBALD_GUEST_KERNEL

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Tests the kernel module in a guest: builds it, boots the distribution's kernel with it, and
-# runs kernel/test/run.sh there, which reads contracts.sh, groups.sh and srm.sh beside it; then another guest with two
-# memory nodes, and kernel/test/nodes.sh in that.
+# runs kernel/test/run.sh there, which reads pages.sh, contracts.sh, huge.sh, groups.sh, srm.sh and unload.sh beside it; then
+# another guest with two memory nodes, and kernel/test/nodes.sh in that.
 # PIEBALD_GUEST_KERNEL names another kernel (scripts/guest.sh): a version, or a series such as 7.3.
 #
-#   kernel/test.sh [--turns] [RUNS [OPTION...]]
+#   kernel/test.sh [--turns] [--split] [RUNS [OPTION...]]
 #                                        RUNS: how often, one after the other (1); OPTIONs of
 #                                        `scripts/guest.sh boot`, such as --cpus 8
+#
+# With --split the first guest's parts run in guests of their own, two of which run at a time, which is for kernels that take
+# hours for all of it.
 #
 # The first guest has four processors that run in parallel, the second two; with --turns, and where no QEMU can do that
 # (scripts/guest.sh emulator), two each that take turns.
@@ -20,8 +23,15 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 settle_target_dir "$root"
 # shellcheck source=processors.sh
 . "$root/kernel/processors.sh"
-turns=()
-if [ "${1:-}" = --turns ]; then turns=(--turns); shift; fi
+turns=() split=
+while :; do
+    case ${1:-} in
+        --turns) turns=(--turns) ;;
+        --split) split=1 ;;
+        *) break ;;
+    esac
+    shift
+done
 runs=${1:-1}
 [[ $runs =~ ^[1-9][0-9]{0,3}$ ]] || { warn "test: \"$runs\" runs; allowed: 1 to 9999"; exit 2; }
 [ $# = 0 ] || shift
@@ -55,7 +65,8 @@ printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$work/passwd
     --file "$work/frames:/bin/frames" --file "$work/passwd:/etc/passwd" \
     --file "$work/sequences:/bin/sequences" --file "$work/held:/bin/held" --file "$work/huge:/bin/huge" \
     --file "$root/kernel/test/common.sh:/common.sh" --file "$root/kernel/test/srm.sh:/srm.sh" --file "$root/kernel/test/groups.sh:/groups.sh" \
-    --file "$root/kernel/test/contracts.sh:/contracts.sh" --file "$root/kernel/test/huge.sh:/huge.sh"
+    --file "$root/kernel/test/contracts.sh:/contracts.sh" --file "$root/kernel/test/huge.sh:/huge.sh" \
+    --file "$root/kernel/test/pages.sh:/pages.sh" --file "$root/kernel/test/unload.sh:/unload.sh"
 "$root/scripts/guest.sh" pack "$work/initrd-nodes" --run "$root/kernel/test/nodes.sh" --module virtio_blk --module configfs \
     --file "$module:/piebald.ko" --file "$root/kernel/test/common.sh:/common.sh" \
     --file "$work/frames:/bin/frames" --file "$work/held:/bin/held" --file "$work/nodes:/bin/nodes"
@@ -65,12 +76,14 @@ make_disk() { # NAME
     PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/$1"
 }
 
-one_node() { # OPTION...
-    make_disk disk
-    rm -f "$work/swap"
-    truncate -s 256M "$work/swap"
-    PATH=$PATH:/usr/sbin:/sbin mkswap -q "$work/swap"
-    "$root/scripts/guest.sh" boot "$work/initrd" --disk "$work/disk" --disk "$work/swap" \
+one_node() { # PARTS OPTION...
+    local parts=$1 name=${1//,/-}
+    shift
+    make_disk "disk-$name"
+    rm -f "$work/swap-$name"
+    truncate -s 256M "$work/swap-$name"
+    PATH=$PATH:/usr/sbin:/sbin mkswap -q "$work/swap-$name"
+    "$root/scripts/guest.sh" boot "$work/initrd" --disk "$work/disk-$name" --disk "$work/swap-$name" --append "piebald_parts=$parts" \
         --memory 512M --timeout 1500 --cpus "$cpus" ${processors[@]+"${processors[@]}"} "$@"
 }
 
@@ -81,18 +94,34 @@ two_nodes() { # OPTION...
         ${processors[@]+"${processors[@]}"} "$@" --cpus 2
 }
 
+ALL=pages,contracts,huge,groups,srm
+
+# Two guests at a time; all run, and what each said comes at the end.
+in_parts() { # OPTION...
+    local status=0 parts
+    one_node pages,contracts,huge "$@" >"$work/first.log" 2>&1 &
+    local first=$!
+    for parts in groups srm; do one_node $parts "$@" >"$work/$parts.log" 2>&1 || status=1; done
+    two_nodes "$@" >"$work/nodes.log" 2>&1 || status=1
+    wait "$first" || status=1
+    cat "$work/first.log" "$work/groups.log" "$work/srm.log" "$work/nodes.log"
+    return "$status"
+}
+
 for run in $(seq "$runs"); do
     say "run $run of $runs"
-    if [ ${#processors[@]} = 0 ]; then
+    if [ -n "$split" ]; then
+        in_parts "$@"
+    elif [ ${#processors[@]} = 0 ]; then
         # Each keeps one processor busy.
         two_nodes "$@" >"$work/nodes.log" 2>&1 &
         second=$! status=0
-        one_node "$@" || status=$?
+        one_node $ALL "$@" || status=$?
         wait "$second" || status=$?
         cat "$work/nodes.log"
         [ "$status" = 0 ] || exit "$status"
     else
-        one_node "$@"
+        one_node $ALL "$@"
         two_nodes "$@"
     fi
 done

@@ -1,5 +1,6 @@
 //! The state of the module's decisions and what can be asked of it.
 
+mod even;
 mod places;
 mod pool;
 mod zone;
@@ -19,6 +20,7 @@ pub use places::Key;
 pub use pool::Pool;
 pub use zone::{Ask as ZoneAsk, Found, Short, ZoneColor, ZoneCounters};
 
+use self::even::Even;
 use crate::ask::Wanted;
 
 /// Which colours a frame may have. The C side asks for the turn first, so that nobody gets what
@@ -185,6 +187,8 @@ pub struct Host {
     wanted: Wanted,
     /// Where processes without colours stand in their round.
     others: Turn,
+    /// What they had by colour.
+    even: Even,
     /// Counts before the last change of the map.
     before: Counters,
     /// Frames that the buddy granted for the kernel, not for a process.
@@ -251,6 +255,7 @@ impl Host {
             ptr::addr_of_mut!((*at).next).write(ColorMap::PLAIN);
             ptr::addr_of_mut!((*at).wanted).write(Wanted::NOTHING);
             ptr::addr_of_mut!((*at).others).write(Turn::START);
+            ptr::addr_of_mut!((*at).even).write(Even::NEW);
             ptr::addr_of_mut!((*at).zone).write(zone::Zone::NONE);
         }
     }
@@ -344,7 +349,7 @@ impl Host {
         let _ = self.registry.set_up(self.next.colors(), CONFIG);
         self.shed = 0;
         (self.zone.from_pool, self.zone.given) = (0, 0);
-        self.others = Turn::START;
+        (self.others, self.even) = (Turn::START, Even::NEW);
         Ok(())
     }
 
@@ -420,15 +425,20 @@ impl Host {
             ..request
         };
         let given = pool.take(&request)?;
-        turn.took(Color(given.color as u16));
+        let color = Color(given.color as u16);
+        turn.took(color);
+        if of.is_none() {
+            self.even.took(color);
+        }
         Ok(given)
     }
 
     /// Deals frames to a process until `out` is full or nobody has the colour whose turn it is: of
     /// the first `nr_spare` of `spare`, frames outside the pool, those that it may have, or of a
     /// node's pool. A process with colours gets them in the order of its round; one without gets
-    /// the spare ones as they come, as it would without colouring, and then the pool's in the order
-    /// of the round. What stays of the spare ones stands first. Answers how many were dealt.
+    /// the spare ones as they come, as it would without colouring, but for colours that are [far
+    /// ahead](Even), and then others in the order of the round. What stays of the spare ones stands
+    /// first. Answers how many were dealt.
     pub fn deal(
         &mut self,
         node: usize,
@@ -441,18 +451,9 @@ impl Host {
         let mut fitting = self.sift(seat.as_deref(), spare, *nr_spare);
         let mut dealt = 0usize;
         if self.set_with(seat.as_deref()).is_none() {
-            for (slot, given) in out.iter_mut().zip(spare.iter().take(fitting)) {
-                *slot = *given;
-                dealt = dealt.wrapping_add(1);
-            }
+            dealt = self.deal_as_they_come(spare, fitting, *nr_spare, out);
             *nr_spare = nr_spare.saturating_sub(dealt);
             fitting = fitting.saturating_sub(dealt);
-            for at in 0..*nr_spare {
-                let left = spare.get(dealt.wrapping_add(at)).copied();
-                if let (Some(left), Some(slot)) = (left, spare.get_mut(at)) {
-                    *slot = left;
-                }
-            }
         }
         for slot in out.iter_mut().skip(dealt) {
             let Some(wish) = self.wish(seat.as_deref()) else {
@@ -476,6 +477,43 @@ impl Host {
                 },
             };
             dealt = dealt.wrapping_add(1);
+        }
+        dealt
+    }
+
+    /// Deals the first `fitting` of `len` frames to somebody without colours, but for those whose colour is far ahead. What
+    /// stays stands first, in its order.
+    fn deal_as_they_come(
+        &mut self,
+        spare: &mut [Given],
+        fitting: usize,
+        len: usize,
+        out: &mut [Given],
+    ) -> usize {
+        if self.colors() as usize > even::COUNTED {
+            return 0;
+        }
+        let version = self.version();
+        if !self.even.is_of(version) {
+            self.even.begin(version, self.unreserved().len());
+        }
+        let (mut dealt, mut kept) = (0usize, 0usize);
+        for at in 0..len {
+            let Some(given) = spare.get(at).copied() else {
+                break;
+            };
+            let color = Color(given.color as u16);
+            if at < fitting
+                && self.even.may(color)
+                && let Some(slot) = out.get_mut(dealt)
+            {
+                *slot = given;
+                dealt = dealt.wrapping_add(1);
+                self.even.took(color);
+            } else if let Some(slot) = spare.get_mut(kept) {
+                *slot = given;
+                kept = kept.wrapping_add(1);
+            }
         }
         dealt
     }
@@ -524,7 +562,10 @@ impl Host {
         let of = self.set_with(seat.as_deref());
         match seat.filter(|_| of.is_some()) {
             Some(seat) => seat.turn.took(color),
-            None => self.others.took(color),
+            None => {
+                self.others.took(color);
+                self.even.took(color);
+            }
         }
     }
 
