@@ -12,9 +12,9 @@
 
 struct pb_core;
 
-/* A colour set, and where its round stands; only the core looks inside. */
+/* A colour set, where its round stands and what it had by colour; only the core looks inside. */
 struct pb_seat {
-	u64 words[4];
+	u64 words[40];
 };
 
 /* Arrays that are lent for good, for the frames of a memory node. */
@@ -86,9 +86,9 @@ enum pb_reach { PB_TURN, PB_OWN, PB_ANY };
 int pb_core_take(struct pb_core *core, u32 node, struct pb_seat *seat, u32 reach,
 		 struct pb_given *given);
 /*
- * Deals up to len frames, in the order of the round or, to a process without colours, as they come: of the spare
- * ones, which the pool does not have, those that the process may have, or of the node's pool. How many; what is left of
- * the spare ones stands first.
+ * Deals up to len frames: of the spare ones, which the pool does not have, those that the process may have, as they come
+ * but for colours of which it had far more than of others; then of the node's pool in the order of the round. How many; what
+ * is left of the spare ones stands first.
  */
 size_t pb_core_deal(struct pb_core *core, u32 node, struct pb_seat *seat, struct pb_given *spare,
 		    size_t *nr_spare, struct pb_given *out, size_t len);

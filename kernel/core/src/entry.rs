@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Room for a seat on the C side.
-pub const SEAT_BYTES: usize = 32;
+pub const SEAT_BYTES: usize = 320;
 
 const _: () = assert!(size_of::<Seat>() <= SEAT_BYTES && align_of::<Seat>() <= 8);
 const _: () = assert!(align_of::<Lending>() <= align_of::<Pool>() && align_of::<Pool>() <= 64);

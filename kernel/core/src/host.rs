@@ -35,11 +35,12 @@ pub enum Reach {
     Any,
 }
 
-/// A colour set: its partition, and where the round through its colours stands.
+/// A colour set: its partition, where the round through its colours stands, and what it had of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seat {
     partition: Option<PartitionId>,
     turn: Turn,
+    even: Even,
 }
 
 /// A frame that left the pool for a process.
@@ -400,12 +401,11 @@ impl Host {
         if self.colors() == 0 {
             return Err(AllocError::NoColors);
         }
-        let (of, turn) = match seat {
-            // A set that was taken away leaves its processes without colours.
-            Some(seat) if self.set_with(Some(&*seat)).is_some() => (seat.partition, &mut seat.turn),
-            _ => (None, &mut self.others),
-        };
-        let Ok(request) = self.registry.prepare(&REQUEST, of, *turn) else {
+        // A set that was taken away leaves its processes without colours.
+        let of = self.set_with(seat.as_deref());
+        let turn = seat.as_deref().filter(|_| of.is_some());
+        let turn = turn.map_or(self.others, |s| s.turn);
+        let Ok(request) = self.registry.prepare(&REQUEST, of, turn) else {
             return Err(AllocError::NoColors);
         };
         let Some(pool) = self.pools.get_mut(node) else {
@@ -425,20 +425,15 @@ impl Host {
             ..request
         };
         let given = pool.take(&request)?;
-        let color = Color(given.color as u16);
-        turn.took(color);
-        if of.is_none() {
-            self.even.took(color);
-        }
+        self.took(seat, Color(given.color as u16));
         Ok(given)
     }
 
     /// Deals frames to a process until `out` is full or nobody has the colour whose turn it is: of
     /// the first `nr_spare` of `spare`, frames outside the pool, those that it may have, or of a
-    /// node's pool. A process with colours gets them in the order of its round; one without gets
-    /// the spare ones as they come, as it would without colouring, but for colours that are [far
-    /// ahead](Even), and then others in the order of the round. What stays of the spare ones stands
-    /// first. Answers how many were dealt.
+    /// node's pool. The spare ones come first, and as they come, as they would without colouring, but for
+    /// colours that are [far ahead](Even); then others in the order of the round. What stays of the spare ones
+    /// stands first. Answers how many were dealt.
     pub fn deal(
         &mut self,
         node: usize,
@@ -450,8 +445,10 @@ impl Host {
         // Those that it may have stand first.
         let mut fitting = self.sift(seat.as_deref(), spare, *nr_spare);
         let mut dealt = 0usize;
-        if self.set_with(seat.as_deref()).is_none() {
-            dealt = self.deal_as_they_come(spare, fitting, *nr_spare, out);
+        if self.colors() as usize <= even::COUNTED {
+            dealt = self
+                .even_of(seat.as_deref_mut())
+                .deal(spare, fitting, *nr_spare, out);
             *nr_spare = nr_spare.saturating_sub(dealt);
             fitting = fitting.saturating_sub(dealt);
         }
@@ -481,41 +478,22 @@ impl Host {
         dealt
     }
 
-    /// Deals the first `fitting` of `len` frames to somebody without colours, but for those whose colour is far ahead. What
-    /// stays stands first, in its order.
-    fn deal_as_they_come(
-        &mut self,
-        spare: &mut [Given],
-        fitting: usize,
-        len: usize,
-        out: &mut [Given],
-    ) -> usize {
-        if self.colors() as usize > even::COUNTED {
-            return 0;
-        }
+    /// What a process had by colour, as of the sets that there are now.
+    fn even_of<'a>(&'a mut self, seat: Option<&'a mut Seat>) -> &'a mut Even {
         let version = self.version();
-        if !self.even.is_of(version) {
-            self.even.begin(version, self.unreserved().len());
+        let own = self.set_with(seat.as_deref());
+        let colors = match own.and_then(|id| self.registry.get(id).ok()) {
+            Some(partition) => partition.colors().len(),
+            None => self.unreserved().len(),
+        };
+        let even = match seat.filter(|_| own.is_some()) {
+            Some(seat) => &mut seat.even,
+            None => &mut self.even,
+        };
+        if !even.is_of(version) {
+            even.begin(version, colors);
         }
-        let (mut dealt, mut kept) = (0usize, 0usize);
-        for at in 0..len {
-            let Some(given) = spare.get(at).copied() else {
-                break;
-            };
-            let color = Color(given.color as u16);
-            if at < fitting
-                && self.even.may(color)
-                && let Some(slot) = out.get_mut(dealt)
-            {
-                *slot = given;
-                dealt = dealt.wrapping_add(1);
-                self.even.took(color);
-            } else if let Some(slot) = spare.get_mut(kept) {
-                *slot = given;
-                kept = kept.wrapping_add(1);
-            }
-        }
-        dealt
+        even
     }
 
     /// Notes the colours of the first `len` frames, and puts those that a process may have in front, in
@@ -561,7 +539,10 @@ impl Host {
     fn took(&mut self, seat: Option<&mut Seat>, color: Color) {
         let of = self.set_with(seat.as_deref());
         match seat.filter(|_| of.is_some()) {
-            Some(seat) => seat.turn.took(color),
+            Some(seat) => {
+                seat.turn.took(color);
+                seat.even.took(color);
+            }
             None => {
                 self.others.took(color);
                 self.even.took(color);

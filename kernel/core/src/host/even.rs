@@ -1,10 +1,12 @@
-//! How even the colours of processes without colours are.
+//! How even the colours are that a process gets.
 //!
-//! They get frames that the kernel has at hand as these come, which costs least and finds what was freed
+//! Frames that the kernel has at hand are dealt as they come, which costs least and finds what was freed
 //! last. What comes may be of few colours for long, as after somebody who had only these. So frames of a colour that is
 //! far ahead of the others are not dealt so.
 
 use piebald_units::Color;
+
+use super::Given;
 
 /// Colours that are counted; where a map has more, frames are dealt in turn.
 pub const COUNTED: usize = 64;
@@ -24,6 +26,12 @@ pub struct Even {
     colors: u32,
     /// The colours are those of this version of the sets.
     version: u64,
+}
+
+impl Default for Even {
+    fn default() -> Self {
+        Self::NEW
+    }
 }
 
 impl Even {
@@ -54,6 +62,36 @@ impl Even {
     pub fn may(&self, color: Color) -> bool {
         let dealt = self.dealt.get(usize::from(color.0));
         dealt.is_some_and(|n| (n.wrapping_sub(self.level) as i32) < AHEAD)
+    }
+
+    /// Deals the first `fitting` of `len` frames, but for those whose colour is far ahead. What stays stands
+    /// first, in its order. Answers how many were dealt.
+    pub fn deal(
+        &mut self,
+        spare: &mut [Given],
+        fitting: usize,
+        len: usize,
+        out: &mut [Given],
+    ) -> usize {
+        let (mut dealt, mut kept) = (0usize, 0usize);
+        for at in 0..len {
+            let Some(given) = spare.get(at).copied() else {
+                break;
+            };
+            let color = Color(given.color as u16);
+            if at < fitting
+                && self.may(color)
+                && let Some(slot) = out.get_mut(dealt)
+            {
+                *slot = given;
+                dealt = dealt.wrapping_add(1);
+                self.took(color);
+            } else if let Some(slot) = spare.get_mut(kept) {
+                *slot = given;
+                kept = kept.wrapping_add(1);
+            }
+        }
+        dealt
     }
 
     /// One was dealt, however.
