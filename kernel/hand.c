@@ -6,8 +6,9 @@
  * dealt from two places:
  *
  *   - what the kernel has at hand for the processor. A process that frees memory and asks for
- *     more finds its own frames there, in its own colours. They are dealt as they come, so that what was
- *     freed last is had first, but for colours of which it had far more than of others. (Where most are of no use, they are
+ *     more finds its own frames there, in its own colours. To one with colours they are dealt as they
+ *     come, so that what was freed last is had first, but for colours of which it had far more than of others; to others in
+ *     the order of their round: what the kernel has at hand beside owned frames is of few colours. (Where most are of no use, they are
  *     not looked at again for a while. What is of no use goes to the pool.)
  *   - the pool. If that does not have the colour whose turn it is, the request goes on without
  *     the hand (pool.c), and blocks come.

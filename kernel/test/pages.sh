@@ -1,4 +1,5 @@
 # shellcheck shell=sh
+# shellcheck disable=SC2086,SC2154
 # Single pages of processes with colours and without, and limits; run.sh reads it, with colouring on, and has the checks.
 : "${total:?}"
 

@@ -1,4 +1,5 @@
 # shellcheck shell=sh
+# shellcheck disable=SC2086,SC2154
 # Switching off, and unloading under load; run.sh reads it, with colouring on, and has the checks.
 : "${total:?}"
 

@@ -188,8 +188,6 @@ pub struct Host {
     wanted: Wanted,
     /// Where processes without colours stand in their round.
     others: Turn,
-    /// What they had by colour.
-    even: Even,
     /// Counts before the last change of the map.
     before: Counters,
     /// Frames that the buddy granted for the kernel, not for a process.
@@ -256,7 +254,6 @@ impl Host {
             ptr::addr_of_mut!((*at).next).write(ColorMap::PLAIN);
             ptr::addr_of_mut!((*at).wanted).write(Wanted::NOTHING);
             ptr::addr_of_mut!((*at).others).write(Turn::START);
-            ptr::addr_of_mut!((*at).even).write(Even::NEW);
             ptr::addr_of_mut!((*at).zone).write(zone::Zone::NONE);
         }
     }
@@ -350,7 +347,7 @@ impl Host {
         let _ = self.registry.set_up(self.next.colors(), CONFIG);
         self.shed = 0;
         (self.zone.from_pool, self.zone.given) = (0, 0);
-        (self.others, self.even) = (Turn::START, Even::NEW);
+        self.others = Turn::START;
         Ok(())
     }
 
@@ -431,8 +428,8 @@ impl Host {
 
     /// Deals frames to a process until `out` is full or nobody has the colour whose turn it is: of
     /// the first `nr_spare` of `spare`, frames outside the pool, those that it may have, or of a
-    /// node's pool. The spare ones come first, and as they come, as they would without colouring, but for
-    /// colours that are [far ahead](Even); then others in the order of the round. What stays of the spare ones
+    /// node's pool. A process with colours gets the spare ones first, as they come, but for colours that are
+    /// [far ahead](Even); the rest, and one without colours all, in the order of the round. What stays of the spare ones
     /// stands first. Answers how many were dealt.
     pub fn deal(
         &mut self,
@@ -445,10 +442,8 @@ impl Host {
         // Those that it may have stand first.
         let mut fitting = self.sift(seat.as_deref(), spare, *nr_spare);
         let mut dealt = 0usize;
-        if self.colors() as usize <= even::COUNTED {
-            dealt = self
-                .even_of(seat.as_deref_mut())
-                .deal(spare, fitting, *nr_spare, out);
+        if let Some(even) = self.even_of(seat.as_deref_mut()) {
+            dealt = even.deal(spare, fitting, *nr_spare, out);
             *nr_spare = nr_spare.saturating_sub(dealt);
             fitting = fitting.saturating_sub(dealt);
         }
@@ -478,22 +473,18 @@ impl Host {
         dealt
     }
 
-    /// What a process had by colour, as of the sets that there are now.
-    fn even_of<'a>(&'a mut self, seat: Option<&'a mut Seat>) -> &'a mut Even {
-        let version = self.version();
-        let own = self.set_with(seat.as_deref());
-        let colors = match own.and_then(|id| self.registry.get(id).ok()) {
-            Some(partition) => partition.colors().len(),
-            None => self.unreserved().len(),
-        };
-        let even = match seat.filter(|_| own.is_some()) {
-            Some(seat) => &mut seat.even,
-            None => &mut self.even,
-        };
-        if !even.is_of(version) {
-            even.begin(version, colors);
+    /// What a set had by colour, as of the sets that there are now; none where a map has more colours than are counted.
+    fn even_of<'a>(&self, seat: Option<&'a mut Seat>) -> Option<&'a mut Even> {
+        let seat = seat?;
+        let colors = self.colors_of(seat)?.len();
+        if self.colors() as usize > even::COUNTED {
+            return None;
         }
-        even
+        let version = self.version();
+        if !seat.even.is_of(version) {
+            seat.even.begin(version, colors);
+        }
+        Some(&mut seat.even)
     }
 
     /// Notes the colours of the first `len` frames, and puts those that a process may have in front, in
@@ -543,10 +534,7 @@ impl Host {
                 seat.turn.took(color);
                 seat.even.took(color);
             }
-            None => {
-                self.others.took(color);
-                self.even.took(color);
-            }
+            None => self.others.took(color),
         }
     }
 

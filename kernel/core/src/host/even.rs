@@ -1,6 +1,6 @@
-//! How even the colours are that a process gets.
+//! How even the colours are that a set gets.
 //!
-//! Frames that the kernel has at hand are dealt as they come, which costs least and finds what was freed
+//! Frames that the kernel has at hand are dealt to it as they come, which costs least and finds what was freed
 //! last. What comes may be of few colours for long, as after somebody who had only these. So frames of a colour that is
 //! far ahead of the others are not dealt so.
 
