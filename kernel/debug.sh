@@ -12,7 +12,7 @@
 # Begins with that look.
 #
 # The kernel takes about twelve minutes of processor time and 2 GB, in
-# ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/debug; the tests take about as long.
+# ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/debug; the tests take some two hours of it, two guests at a time.
 # What came out last stands in kernel/debug.md.
 set -eu
 shopt -s inherit_errexit
