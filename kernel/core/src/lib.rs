@@ -24,6 +24,8 @@ mod btf;
 pub mod btf_entry;
 #[cfg(test)]
 mod btf_tests;
+#[cfg(test)]
+mod deal_tests;
 pub mod entry;
 mod host;
 mod lent;

@@ -6,8 +6,6 @@
 
 use piebald_units::Color;
 
-use super::Given;
-
 /// Colours that are counted; where a map has more, frames are dealt in turn.
 pub const COUNTED: usize = 64;
 /// Frames of a colour that may be dealt beyond as many as each has had.
@@ -62,36 +60,6 @@ impl Even {
     pub fn may(&self, color: Color) -> bool {
         let dealt = self.dealt.get(usize::from(color.0));
         dealt.is_some_and(|n| (n.wrapping_sub(self.level) as i32) < AHEAD)
-    }
-
-    /// Deals the first `fitting` of `len` frames, but for those whose colour is far ahead. What stays stands
-    /// first, in its order. Answers how many were dealt.
-    pub fn deal(
-        &mut self,
-        spare: &mut [Given],
-        fitting: usize,
-        len: usize,
-        out: &mut [Given],
-    ) -> usize {
-        let (mut dealt, mut kept) = (0usize, 0usize);
-        for at in 0..len {
-            let Some(given) = spare.get(at).copied() else {
-                break;
-            };
-            let color = Color(given.color as u16);
-            if at < fitting
-                && self.may(color)
-                && let Some(slot) = out.get_mut(dealt)
-            {
-                *slot = given;
-                dealt = dealt.wrapping_add(1);
-                self.took(color);
-            } else if let Some(slot) = spare.get_mut(kept) {
-                *slot = given;
-                kept = kept.wrapping_add(1);
-            }
-        }
-        dealt
     }
 
     /// One was dealt, however.
