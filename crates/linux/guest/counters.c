@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	char *memory;
 
 	if (argc == 2 && !strcmp(argv[1], "refused"))
-		return refused("an event that does not exist", open_event(10, 0, 0, 0), EINVAL) |
+		return refused("an event that does not exist", open_event(255, 0, 0, 0), EINVAL) |
 		       refused("sampling", open_event(0, 1000, 0, 0), EOPNOTSUPP) |
 		       refused("the kernel alone", open_event(0, 0, 1, 0), EINVAL);
 	if (argc == 2 && !strcmp(argv[1], "quiet")) {
