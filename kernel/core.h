@@ -86,9 +86,10 @@ enum pb_reach { PB_TURN, PB_OWN, PB_ANY };
 int pb_core_take(struct pb_core *core, u32 node, struct pb_seat *seat, u32 reach,
 		 struct pb_given *given);
 /*
- * Deals up to len frames: of the spare ones, which the pool does not have, those that the process may have, to one with
- * colours as they come, but for colours of which it had far more than of others; then, and to one without colours, all in the
- * order of the round, of the node's pool as well. How many; what is left of the spare ones stands first.
+ * Deals up to len frames; how many. Spare ones are outside the pool, and are dealt if the process may have them. A process
+ * with colours gets these first, as they come, but for colours of which it has had far more than of its others. All else is
+ * dealt in the order of the round, of what is left of the spare ones and of the node's pool. What is left then of the spare
+ * ones stands first.
  */
 size_t pb_core_deal(struct pb_core *core, u32 node, struct pb_seat *seat, struct pb_given *spare,
 		    size_t *nr_spare, struct pb_given *out, size_t len);

@@ -6,10 +6,11 @@
  * dealt from two places:
  *
  *   - what the kernel has at hand for the processor. A process that frees memory and asks for
- *     more finds its own frames there, in its own colours. To one with colours they are dealt as they
- *     come, so that what was freed last is had first, but for colours of which it had far more than of others; to others in
- *     the order of their round: what the kernel has at hand beside owned frames is of few colours. (Where most are of no use, they are
- *     not looked at again for a while. What is of no use goes to the pool.)
+ *     more finds its own frames there, in its own colours. A process with colours gets them as they
+ *     come: what it freed last comes first. Frames of a colour of which it has had far more than of
+ *     its others are left out. A process without colours gets them in the order of its round: what
+ *     lies beside owned frames is of few colours. (Where most are of no use, they are not looked at
+ *     again for a while. What is of no use goes to the pool.)
  *   - the pool. If that does not have the colour whose turn it is, the request goes on without
  *     the hand (pool.c), and blocks come.
  *

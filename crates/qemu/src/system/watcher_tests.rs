@@ -123,7 +123,7 @@ fn locked_instructions_and_lines_that_change_hands_are_counted() {
     let stores = |kind, at: u64| [word(kind, at), word(kind, at + 8)];
     quantum(&mut watcher, 0, &stores(Kind::Store, 1 << 20));
     quantum(&mut watcher, 0, &stores(Kind::StoreLocked, 1 << 20));
-    // Whoever reads a line does not own it.
+    // A processor that only reads a line is not the one that wrote it last.
     quantum(&mut watcher, 1, &scan(1 << 20, 1));
     quantum(&mut watcher, 2, &stores(Kind::StoreLocked, 1 << 20));
     quantum(&mut watcher, 2, &stores(Kind::Store, 1 << 21));

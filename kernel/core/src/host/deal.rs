@@ -5,11 +5,12 @@ use piebald_units::{Color, Pfn};
 use super::{Given, Host, REQUEST, Reach, Seat, even, even::Even};
 
 impl Host {
-    /// Deals frames to a process until `out` is full or nobody has the colour whose turn it is: of
-    /// the first `nr_spare` of `spare`, frames outside the pool, those that it may have, or of a
-    /// node's pool. A process with colours gets the spare ones first, as they come, but for colours that are
-    /// [far ahead](Even); the rest, and one without colours all, in the order of the round. What stays of the spare ones
-    /// stands first. Answers how many were dealt.
+    /// Deals frames to a process until `out` is full or nobody has the colour whose turn it is. The
+    /// first `nr_spare` of `spare` are frames outside the pool, which are dealt if the process may
+    /// have them. A process with colours gets these first, as they come, but for colours that are
+    /// [far ahead](Even). All else is dealt in the order of the round, of what is left of the spare
+    /// ones and of a node's pool. What is left then of the spare ones stands first. Answers how many
+    /// were dealt.
     pub fn deal(
         &mut self,
         node: usize,

@@ -8,7 +8,7 @@ use piebald_units::Color;
 
 /// Colours that are counted; where a map has more, frames are dealt in turn.
 pub const COUNTED: usize = 64;
-/// Frames of a colour that may be dealt beyond as many as each has had.
+/// Frames of a colour that may be dealt beyond as many as each has had: as many as a processor has at hand.
 const AHEAD: i32 = 32;
 
 /// Frames that were dealt, by colour.
@@ -42,7 +42,7 @@ impl Even {
         version: u64::MAX,
     };
 
-    /// Is this of another version? Then it begins anew, with so many colours.
+    /// Begins anew, with so many colours, for another version of the sets.
     pub fn begin(&mut self, version: u64, colors: u32) {
         *self = Self {
             colors,
