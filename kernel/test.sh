@@ -108,6 +108,18 @@ in_parts() { # OPTION...
     return "$status"
 }
 
+# A shell's jobs in the background do not hear an interrupt, and the next part would begin.
+stop() {
+    trap - INT TERM
+    local job
+    for job in $(jobs -p); do
+        pkill -TERM -P "$job" || true
+        kill "$job" 2>/dev/null || true
+    done
+    exit 130
+}
+trap stop INT TERM
+
 for run in $(seq "$runs"); do
     say "run $run of $runs"
     if [ -n "$split" ]; then
