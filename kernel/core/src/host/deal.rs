@@ -7,8 +7,8 @@ use super::{Given, Host, REQUEST, Reach, Seat, even, even::Even};
 impl Host {
     /// Deals frames to a process until `out` is full or nobody has the colour whose turn it is. The
     /// first `nr_spare` of `spare` are frames outside the pool, which are dealt if the process may
-    /// have them. A process with colours gets these first, as they come, but for colours that are
-    /// [far ahead](Even). All else is dealt in the order of the round, of what is left of the spare
+    /// have them. A process with colours gets these first, as they come, but for colours that are far
+    /// ahead of its others. All else is dealt in the order of the round, of what is left of the spare
     /// ones and of a node's pool. What is left then of the spare ones stands first. Answers how many
     /// were dealt.
     pub fn deal(
