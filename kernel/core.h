@@ -86,13 +86,15 @@ enum pb_reach { PB_TURN, PB_OWN, PB_ANY };
 int pb_core_take(struct pb_core *core, u32 node, struct pb_seat *seat, u32 reach,
 		 struct pb_given *given);
 /*
- * Deals up to len frames; how many. Spare ones are outside the pool, and are dealt if the process may have them. A process
- * with colours gets these first, as they come, but for colours of which it has had far more than of its others. All else is
- * dealt in the order of the round, of what is left of the spare ones and of the node's pool. What is left then of the spare
- * ones stands first.
+ * Deals up to len of the frames that the kernel has at hand; how many. Of nr_spare frames the first *fitting are known to be
+ * such as the process may have. They are dealt as they come, but for colours of which it has had far more than of its others;
+ * what is left stands first, and *fitting of it are such as it may have.
  */
-size_t pb_core_deal(struct pb_core *core, u32 node, struct pb_seat *seat, struct pb_given *spare,
-		    size_t *nr_spare, struct pb_given *out, size_t len);
+size_t pb_core_deal_spare(struct pb_core *core, struct pb_seat *seat, struct pb_given *spare, size_t nr_spare,
+			  size_t *fitting, struct pb_given *out, size_t len);
+/* Deals up to len frames of the node's pool, in the order of the round; how many. */
+size_t pb_core_deal_pool(struct pb_core *core, u32 node, struct pb_seat *seat, struct pb_given *out,
+			 size_t len);
 /* May the process have this frame, which the pool does not have? Says its colour. */
 bool pb_core_may_have(struct pb_core *core, const struct pb_seat *seat, struct pb_given *given);
 /* The colours from a place on of those that it may have, counted round and round; how many: len, or 0 if it has none. */

@@ -6,13 +6,15 @@
  * dealt from two places:
  *
  *   - what the kernel has at hand for the processor. A process that frees memory and asks for
- *     more finds its own frames there, in its own colours. A process with colours gets them as they
- *     come: what it freed last comes first. Frames of a colour of which it has had far more than of
- *     its others are left out. A process without colours gets them in the order of its round: what
- *     lies beside owned frames is of few colours. (Where most are of no use, they are not looked at
- *     again for a while. What is of no use goes to the pool.)
- *   - the pool. If that does not have the colour whose turn it is, the request goes on without
- *     the hand (pool.c), and blocks come.
+ *     more finds its own frames there, in its own colours, and gets them as they come: what it freed last comes first.
+ *     Frames of a colour of which it has had far more than of its others wait.
+ *   - the pool, in the order of the round. If that does not have the colour whose turn it is, the request
+ *     goes on without the hand (serve.c), and blocks come.
+ *
+ * The kernel gives its smallest free blocks first, and those that lie beside frames of others are of few colours: where
+ * every 16th frame is somebody else's, the single ones are all of one colour, the pairs of two others, and so on. So
+ * where most of what comes is of no use, larger blocks are asked for, up to those that the kernel keeps at hand. Where
+ * none of these is of use, the kernel is not asked again for a while. What the process may not have goes to the pool.
  *
  * A hand belongs to a colour set, or to everyone without. If another set's process asks, or the
  * sets have changed, its frames go to the pool first.
@@ -28,7 +30,11 @@
 
 /* Frames in a hand at most. */
 #define HAND 32
-/* Fills from the pool before the kernel's frames are looked at again. */
+/* Orders of the blocks that the kernel keeps at hand. */
+#define ORDERS (PAGE_ALLOC_COSTLY_ORDER + 1)
+/* Frames that the kernel is asked for first, at least. */
+#define ASK 4
+/* Fills from the pool before the kernel's frames are looked at again, or from its blocks before its single ones are. */
 #define REST 16
 
 struct hand {
@@ -37,11 +43,17 @@ struct hand {
 	/* The set that it is dealt for, if the sets are still those of this version. */
 	u64 set;
 	u64 version;
-	unsigned int rest;
-	unsigned int deal;	/* frames at the next fill from the pool alone */
+	unsigned int order;	/* of the blocks that the kernel is asked for */
+	unsigned int ask;	/* frames that it is asked for */
+	unsigned int fills;	/* out of blocks of that order */
+	unsigned int misses;	/* orders, one after another, that were of little use */
+	unsigned int rest;	/* fills without the kernel */
+	unsigned int deal;	/* frames at the next fill from the pool */
 	unsigned int n;
 	struct pb_given frames[HAND];
-	struct pb_given spare[HAND];	/* while it is filled */
+	/* Such as the set may have, which wait for other colours; while it is filled, more behind them. */
+	unsigned int nr_spare;
+	struct pb_given spare[2 * HAND];
 };
 
 static DEFINE_PER_CPU(struct hand, hands);
@@ -64,6 +76,15 @@ static void put_all(struct hand *hand)
 	pb_count_many(PB_C_hand_returned, hand->n);
 	while (hand->n)
 		put(hand->frames[--hand->n].pfn);
+	while (hand->nr_spare)
+		put(hand->spare[--hand->nr_spare].pfn);
+}
+
+static void ask_for(struct hand *hand, unsigned int order)
+{
+	hand->order = order;
+	hand->ask = max(1U << order, ASK);
+	hand->fills = 0;
 }
 
 /* Makes the hand that of a set. */
@@ -73,57 +94,110 @@ static void take_over(struct hand *hand, u64 set)
 	put_all(hand);
 	hand->version = pb_core_version(pb_core);
 	spin_unlock(&pb_lock);
+	ask_for(hand, 0);
+	hand->misses = 0;
 	hand->rest = 0;
 	hand->deal = 1;
 	hand->set = set;
 }
 
-/*
- * Fills the hand in the order of the round, out of the pool and, unless they rest, of frames that
- * the kernel has at hand. What is left of these is for the pool.
- */
-static void fill(struct hand *hand)
+static void add_spare(struct hand *hand, struct page *page)
 {
+	pb_mark_free(page);
+	hand->spare[hand->nr_spare++].pfn = page_to_pfn(page);
+}
+
+/* Takes frames that the kernel has at hand; how many. */
+static unsigned int take_spare(struct hand *hand)
+{
+	unsigned int n, came = 0, nid = pb_node_number(hand->node);
 	struct page *pages[HAND] = { NULL };
-	unsigned int i, came = 0, used;
-	size_t nr_spare;
 	struct pb_marks marks;
-	struct pb_seat *seat;
+
+	pb_note_marks(hand->node, &marks);
+	if (hand->order) {
+		for (n = 0; n < hand->ask >> hand->order; n++) {
+			pages[n] = pb_alloc(hand->node, PB_BLOCK_GFP, hand->order);
+			if (!pages[n])
+				break;
+			split_page(pages[n], hand->order);
+		}
+	} else {
+		n = pb_alloc_bulk(PB_BLOCK_GFP, nid, hand->ask, pages);
+	}
+	pb_restore_marks(hand->node, &marks);
+	for (; came < n << hand->order; came++)
+		add_spare(hand, pages[came >> hand->order] + (came & ((1U << hand->order) - 1)));
+	return came;
+}
+
+/* What the kernel is asked for next: was what came of use? */
+static void note_use(struct hand *hand, unsigned int used)
+{
+	if (2 * used < hand->ask) {
+		ask_for(hand, (hand->order + 1) % ORDERS);
+		if (++hand->misses < ORDERS)
+			return;
+		hand->rest = REST;
+	} else if (hand->order && ++hand->fills == REST) {
+		ask_for(hand, 0);
+	} else {
+		hand->ask = min_t(unsigned int, 2 * hand->ask, HAND);
+	}
+	hand->misses = 0;
+}
+
+/* Out of what the kernel has at hand. */
+static void fill_at_hand(struct hand *hand)
+{
+	size_t fitting = hand->nr_spare;
+	unsigned int came = take_spare(hand), left;
 	struct pb_set *set;
 
-	if (!hand->rest) {
-		pb_note_marks(hand->node, &marks);
-		came = pb_alloc_bulk(PB_BLOCK_GFP, pb_node_number(hand->node), HAND, pages);
-		pb_restore_marks(hand->node, &marks);
-	}
 	spin_lock(&pb_lock);
+	/* The sets may have changed just now. */
+	if (hand->version != pb_core_version(pb_core))
+		fitting = 0;
 	set = pb_set_find(hand->set);
-	seat = set ? &set->seat : NULL;
-	for (i = 0; i < came; i++) {
-		pb_mark_free(pages[i]);
-		hand->spare[i].pfn = page_to_pfn(pages[i]);
-	}
-	nr_spare = came;
-	hand->n = pb_core_deal(pb_core, hand->node, seat, hand->spare, &nr_spare, hand->frames,
-			       came ? HAND : hand->deal);
-	for (i = 0; i < nr_spare; i++)
-		put(hand->spare[i].pfn);
+	hand->n = pb_core_deal_spare(pb_core, set ? &set->seat : NULL, hand->spare, hand->nr_spare,
+				     &fitting, hand->frames, HAND);
+	left = hand->nr_spare - hand->n;
+	hand->nr_spare = min_t(size_t, fitting, HAND);
+	while (left > hand->nr_spare)
+		put(hand->spare[--left].pfn);
 	spin_unlock(&pb_lock);
-	/* They are taken from the end. */
-	for (i = 0; i < hand->n / 2; i++)
-		swap(hand->frames[i], hand->frames[hand->n - 1 - i]);
-	hand->deal = min_t(unsigned int, 2 * hand->deal, HAND);
-	used = came - nr_spare;
-	if (hand->rest)
-		hand->rest--;
-	else if (2 * used < HAND)
-		hand->rest = REST;
+	note_use(hand, hand->n);
 	if (!came)
 		return;
 	pb_count_many(PB_C_refill_frames, came);
-	pb_count_many(PB_C_recycled, used);
+	pb_count_many(PB_C_recycled, hand->n);
 	trace_piebald_refill(came);
 	pb_pool_grown(hand->node);
+}
+
+static void fill_from_pool(struct hand *hand)
+{
+	struct pb_set *set;
+
+	spin_lock(&pb_lock);
+	set = pb_set_find(hand->set);
+	hand->n = pb_core_deal_pool(pb_core, hand->node, set ? &set->seat : NULL, hand->frames, hand->deal);
+	spin_unlock(&pb_lock);
+	hand->deal = min_t(unsigned int, 2 * hand->deal, HAND);
+	hand->rest--;
+}
+
+static void fill(struct hand *hand)
+{
+	unsigned int i;
+
+	while (!hand->n && !hand->rest)
+		fill_at_hand(hand);
+	if (!hand->n)
+		fill_from_pool(hand);
+	/* They are taken from the end. */
+	for (i = 0; i < hand->n / 2; i++)
+		swap(hand->frames[i], hand->frames[hand->n - 1 - i]);
 }
 
 /* Is the hand's node the one that the request asks first? */
@@ -186,6 +260,7 @@ void pb_hand_set_up(void)
 	for_each_possible_cpu(cpu) {
 		spin_lock_init(&per_cpu(hands, cpu).lock);
 		per_cpu(hands, cpu).node = pb_node_near(cpu_to_node(cpu));
+		ask_for(&per_cpu(hands, cpu), 0);
 		per_cpu(hands, cpu).deal = 1;
 	}
 }

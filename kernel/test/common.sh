@@ -92,9 +92,11 @@ many_groups() {
     for group in $(seq 200); do mkdir "/cgroup/warm$group"; done
     rmdir /cgroup/warm*
 }
+# Is it a kernel that looks for faults (debug.config)?
+debugging() { [ -d /sys/kernel/debug/failslab ]; }
 # Frames that nobody has: on the kernel's lists, and on those of its processors. Those of the
 # kernel's slabs, page tables and stacks count as well, since it keeps more of them after a
-# busy time; what is missing from the sum, nobody knows of.
+# busy time, and of files in memory and of processes; what is missing from the sum, nobody knows of.
 free_frames() {
     swapoff /dev/vdb 2>/dev/null
     sync
@@ -108,7 +110,7 @@ free_frames() {
             if ($1 == "nr_free_pages" || $1 == "count:") n += $2
             next
         }
-        $1 ~ /^nr_(slab_reclaimable|slab_unreclaimable|page_table_pages)$/ { n += $2 }
+        $1 ~ /^nr_(slab_reclaimable|slab_unreclaimable|page_table_pages|shmem|anon_pages)$/ { n += $2 }
         $1 == "nr_kernel_stack" { n += $2 / 4 }
         END { printf "%d\n", n }' /proc/zoneinfo /proc/vmstat
 }

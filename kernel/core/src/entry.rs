@@ -447,32 +447,56 @@ pub unsafe extern "C" fn pb_core_whole_order(core: *mut Core) -> u32 {
     unsafe { host(core).whole_order() }
 }
 
-/// Deals up to `len` frames in the order of the round, as [`Host::deal`] says. Answers how many.
+/// Deals up to `len` of the frames that the kernel has at hand, as [`Host::deal_spare`] says: `nr_spare` of
+/// them, of which the first `fitting` are known to be such as the process may have. Answers how many.
 ///
 /// # Safety
-/// See the module; `spare` has `*nr_spare` entries, `out` has `len`, and they are apart.
+/// See the module. There is room for `len` frames at `out`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pb_core_deal(
+pub unsafe extern "C" fn pb_core_deal_spare(
     core: *mut Core,
-    node: u32,
     seat: *mut Seat,
     spare: *mut Given,
-    nr_spare: *mut usize,
+    nr_spare: usize,
+    fitting: *mut usize,
     out: *mut Given,
     len: usize,
 ) -> usize {
     // SAFETY: the caller's promise.
-    let (host, seat, spare, nr_spare, out) = unsafe {
-        let nr_spare = &mut *nr_spare;
+    let (host, seat, spare, fitting, out) = unsafe {
         (
             host(core),
             seat.as_mut(),
-            slice::from_raw_parts_mut(spare, *nr_spare),
-            nr_spare,
+            slice::from_raw_parts_mut(spare, nr_spare),
+            &mut *fitting,
             slice::from_raw_parts_mut(out, len),
         )
     };
-    host.deal(node as usize, seat, spare, nr_spare, out)
+    host.deal_spare(seat, spare, fitting, out)
+}
+
+/// Deals up to `len` frames of a node's pool in the order of the round, as [`Host::deal_pool`] says. Answers how
+/// many.
+///
+/// # Safety
+/// See the module. There is room for `len` frames at `out`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_deal_pool(
+    core: *mut Core,
+    node: u32,
+    seat: *mut Seat,
+    out: *mut Given,
+    len: usize,
+) -> usize {
+    // SAFETY: the caller's promise.
+    let (host, seat, out) = unsafe {
+        (
+            host(core),
+            seat.as_mut(),
+            slice::from_raw_parts_mut(out, len),
+        )
+    };
+    host.deal_pool(node as usize, seat, out)
 }
 
 /// May a process have a frame that the pool does not have? Writes its colour into `given`, whose

@@ -189,6 +189,8 @@ pub struct Host {
     wanted: Wanted,
     /// Where processes without colours stand in their round.
     others: Turn,
+    /// What they had by colour.
+    even: Even,
     /// Counts before the last change of the map.
     before: Counters,
     /// Frames that the buddy granted for the kernel, not for a process.
@@ -243,6 +245,7 @@ impl Host {
             ptr::addr_of_mut!((*at).next).write(ColorMap::PLAIN);
             ptr::addr_of_mut!((*at).wanted).write(Wanted::NOTHING);
             ptr::addr_of_mut!((*at).others).write(Turn::START);
+            ptr::addr_of_mut!((*at).even).write(Even::NEW);
             ptr::addr_of_mut!((*at).zone).write(zone::Zone::NONE);
         }
     }
@@ -336,7 +339,7 @@ impl Host {
         let _ = self.registry.set_up(self.next.colors(), CONFIG);
         self.shed = 0;
         (self.zone.from_pool, self.zone.given) = (0, 0);
-        self.others = Turn::START;
+        (self.others, self.even) = (Turn::START, Even::NEW);
         Ok(())
     }
 
@@ -410,8 +413,13 @@ impl Host {
             },
             ..request
         };
+        let wish = request.wish;
         let given = pool.take(&request)?;
-        self.took(seat, Color(given.color as u16));
+        let color = Color(given.color as u16);
+        let even = self.took(seat, color);
+        if wish != Some(color) && given.fallback == 0 {
+            even.passed_over(color);
+        }
         Ok(given)
     }
 
@@ -430,16 +438,16 @@ impl Host {
         self.registry.prepare(&REQUEST, of, turn).ok()?.wish
     }
 
-    /// Notes that a process got a frame of this colour.
-    fn took(&mut self, seat: Option<&mut Seat>, color: Color) {
+    /// Notes that a process got a frame of this colour. Answers what it, or all that have no colours, had by colour.
+    fn took<'a>(&'a mut self, seat: Option<&'a mut Seat>, color: Color) -> &'a mut Even {
         let of = self.set_with(seat.as_deref());
-        match seat.filter(|_| of.is_some()) {
-            Some(seat) => {
-                seat.turn.took(color);
-                seat.even.took(color);
-            }
-            None => self.others.took(color),
-        }
+        let (turn, even) = match seat.filter(|_| of.is_some()) {
+            Some(seat) => (&mut seat.turn, &mut seat.even),
+            None => (&mut self.others, &mut self.even),
+        };
+        turn.took(color);
+        even.took(color);
+        even
     }
 
     /// Gives a set the colours that a text names, or changes those that it has.

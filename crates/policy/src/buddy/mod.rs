@@ -305,6 +305,14 @@ impl<S: Store> Buddy<S> {
         self.work().remove_block(order)
     }
 
+    /// The order of the largest free block; `None` if nothing is free.
+    pub fn largest_order(&self) -> Option<Order> {
+        let listed = |kind: MigrateType| self.books.orders_from(kind as u8, 0);
+        let listed = MigrateType::ALL.map(listed).into_iter();
+        let orders = listed.fold(self.books.spares.orders_from(0), |all, of| all | of);
+        orders.checked_ilog2().map(|order| Order(order as u8))
+    }
+
     /// Lets go of a granted block: it is foreign from now on. With
     /// [`Buddy::alloc`], this takes a block of chosen colours out.
     ///

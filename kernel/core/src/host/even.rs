@@ -1,15 +1,15 @@
-//! How even the colours are that a set gets.
+//! How even the colours are that a set gets, or all that have none.
 //!
-//! Frames that the kernel has at hand are dealt to it as they come, which costs least and finds what was freed
-//! last. What comes may be of few colours for long, as after somebody who had only these. So frames of a colour that is
-//! far ahead of the others are not dealt so.
+//! Frames that the kernel has at hand are dealt as they come, which costs least and finds what was freed
+//! last. What comes may be of few colours for long: what is free beside frames of others, or what somebody left who had
+//! only these. So frames of a colour that is far ahead of the others wait.
 
 use piebald_units::Color;
 
 /// Colours that are counted; where a map has more, frames are dealt in turn.
 pub const COUNTED: usize = 64;
-/// Frames of a colour that may be dealt beyond as many as each has had: as many as a processor has at hand.
-const AHEAD: i32 = 32;
+/// Frames of a colour that may be dealt beyond as many as each has had: half of what a processor has at hand.
+const AHEAD: i32 = 16;
 
 /// Frames that were dealt, by colour.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +62,14 @@ impl Even {
         dealt.is_some_and(|n| (n.wrapping_sub(self.level) as i32) < AHEAD)
     }
 
+    /// One was dealt since those whose turn it was cannot be had: they are not waited for.
+    pub fn passed_over(&mut self, color: Color) {
+        let dealt = self.dealt.get(usize::from(color.0));
+        if let Some(n) = dealt.filter(|n| n.wrapping_sub(self.level) as i32 > 0) {
+            self.level = *n;
+        }
+    }
+
     /// One was dealt, however.
     pub fn took(&mut self, color: Color) {
         let Some(dealt) = self.dealt.get_mut(usize::from(color.0)) else {
@@ -90,14 +98,29 @@ mod tests {
             even.took(Color(2));
             may
         });
-        // 32 ahead of a level that rises with each fourth.
-        assert_eq!(alone.count(), 42);
+        // 16 ahead of a level that rises with each fourth.
+        assert_eq!(alone.count(), 21);
         // The others come up.
-        for round in 0..100 {
+        for round in 0..60 {
             for color in [0, 1, 3] {
                 assert!(even.may(Color(color)), "{round} {color}");
                 even.took(Color(color));
             }
+        }
+        assert!(even.may(Color(2)));
+        // But there are no more of 2.
+        let mut rounds = 0;
+        while even.may(Color(0)) {
+            for color in [0, 1, 3] {
+                even.took(Color(color));
+            }
+            rounds += 1;
+        }
+        assert!((1..100).contains(&rounds), "{rounds}");
+        even.passed_over(Color(0));
+        for _ in 0..15 {
+            assert!(even.may(Color(0)));
+            even.took(Color(0));
         }
         assert!(even.may(Color(2)));
         assert!(!even.may(Color(64)), "it is not counted");

@@ -107,8 +107,8 @@ impl Pool {
     /// Takes the largest block of at most `frames` frames out.
     pub(super) fn shed(&mut self, frames: u64) -> Option<(Pfn, Order)> {
         let most = frames.checked_ilog2()?.min(u32::from(Order::MAX.0)) as u8;
-        let mut orders = (0..=most).rev().map(Order);
-        let (first, order) = orders.find_map(|o| Some((self.buddy.remove_block(o)?, o)))?;
+        let order = self.buddy.largest_order()?.min(Order(most));
+        let first = self.buddy.remove_block(order)?;
         self.count(first, order, |n| *n = n.wrapping_sub(1));
         Some((first, order))
     }
