@@ -167,10 +167,10 @@ static void fill_at_hand(struct hand *hand)
 		put(hand->spare[--left].pfn);
 	spin_unlock(&pb_lock);
 	note_use(hand, hand->n);
+	pb_count_many(PB_C_recycled, hand->n);
 	if (!came)
 		return;
 	pb_count_many(PB_C_refill_frames, came);
-	pb_count_many(PB_C_recycled, hand->n);
 	trace_piebald_refill(came);
 	pb_pool_grown(hand->node);
 }
