@@ -263,7 +263,9 @@ impl Run {
 
     fn remove(&mut self) {
         let order = self.random.below(8) as u8;
-        let largest = (0..=10).rev().find(|o| self.oracle.free_blocks(*o).next().is_some());
+        let largest = (0..=10)
+            .rev()
+            .find(|o| self.oracle.free_blocks(*o).next().is_some());
         assert_eq!(self.buddy.largest_order(), largest.map(Order));
         match self.buddy.remove_block(Order(order)) {
             None => assert_eq!(self.oracle.free_blocks(order).next(), None),
