@@ -176,7 +176,11 @@ total=$(awk '/^MemTotal:/ { print int($2 / 1024) }' /proc/meminfo)
 left=64
 ! debugging || left=96
 check "most of the memory can be used" frames hog $((total - left)) 0
-check "the pools were asked for frames" test "$(count reclaimed)" -gt 0
+if by_itself; then
+    echo "skipped: the pools were asked for frames: the kernel has them by color itself"
+else
+    check "the pools were asked for frames" test "$(count reclaimed)" -gt 0
+fi
 check "1000 children" frames storm 1000 0
 take_down holder
 check "the books are right" grep -qx ok $P/check
