@@ -78,6 +78,9 @@ dd if=/dev/zero of=/ballast/file bs=1M count=$((free - 24)) 2>/dev/null
 grown() { # COUNTER BEFORE
     echo $(($(count "$1") - $2))
 }
+# So many times as many cold pages as went elsewhere: in a debugging kernel it was three times, and why is not known.
+at_once=4
+! debugging || at_once=2
 full() { # NAME: the kernel's lists as they are now
     pulled=$(count zone_pulled) evicted=$(count cold_evicted) elsewhere=$(count cold_elsewhere)
     forget_cache
@@ -85,7 +88,7 @@ full() { # NAME: the kernel's lists as they are now
     check "srm: $1: cold pages came into the zone" test "$(grown zone_pulled "$pulled")" -gt 2000
     check "srm: $1: their frames were used" test "$(grown cold_evicted "$evicted")" -gt 1000
     check "srm: $1: mostly at once" test "$(grown cold_evicted "$evicted")" -gt \
-        $((2 * $(grown cold_elsewhere "$elsewhere")))
+        $((at_once * $(grown cold_elsewhere "$elsewhere")))
     check "srm: $1: memory can be had" frames hog 8 0
     check "srm: $1: the books are right" grep -qx ok $P/check
 }
