@@ -32,7 +32,8 @@
 #   --disk FILE          a raw image, /dev/vda and on (pack with --module virtio_blk)
 #   --read-disk FILE     the same for reading only, so that several guests may have it at once
 #   --qemu ARGUMENT      one more argument of QEMU, such as -plugin; may be repeated
-#   --quiet              the console is printed only if something goes wrong; SIGHUP, SIGINT and SIGTERM end QEMU too
+#   --quiet              the console is printed only if something goes wrong; SIGHUP, SIGINT and SIGTERM end QEMU too.
+#                        What the guest's program writes to /dev/ttyS1 in lines that begin with "told " is printed
 #   --until-eof          with --quiet: so does the end of standard input, as when whoever holds it is gone
 #   --nodes N            memory nodes, with the memory and the processors in equal parts   1
 #   --parallel           processors run in parallel, on the emulator of `guest.sh emulator`
@@ -594,7 +595,9 @@ boot() { # INITRD
     else
         code=$status
     fi
-    [ "$quiet" = 0 ] || [ "$code" = 0 ] || cat "$scratch/console"
+    if [ "$quiet" = 1 ]; then
+        if [ "$code" = 0 ]; then sed -n '/^told /p' "$scratch/status"; else cat "$scratch/console"; fi
+    fi
     return "$code"
 }
 

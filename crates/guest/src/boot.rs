@@ -5,6 +5,7 @@
 //! without shared libraries when a scenario is prepared.
 
 use std::{
+    collections::BTreeMap,
     ffi::{OsStr, OsString},
     fs::File,
     io::{BufWriter, Write},
@@ -23,6 +24,7 @@ use piebald_qemu::{
 };
 use piebald_store::NOT_KEPT;
 use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     inputs,
@@ -38,8 +40,9 @@ const SCRIPTS: [(&str, &str); 2] = [
 const MARKS: (&str, &str) = ("mark.h", include_str!("../programs/mark.h"));
 /// What the distribution's PostMark reads: SRM-buffer's settings on 64 files.
 const POSTMARK: (&str, &str) = ("postmark.conf", include_str!("../programs/postmark.conf"));
-const PROGRAMS: [(&str, &str); 9] = [
+const PROGRAMS: [(&str, &str); 10] = [
     ("fft", include_str!("../programs/fft.c")),
+    ("graph", include_str!("../programs/graph.c")),
     ("launch", include_str!("../programs/launch.c")),
     ("lu", include_str!("../programs/lu.c")),
     ("mergesort", include_str!("../programs/mergesort.c")),
@@ -372,6 +375,15 @@ impl Tools {
     }
 }
 
+/// What a boot gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    /// What the plugin counted.
+    pub(crate) results: Results,
+    /// Who held the frames of the target's colours when it had ended, as `frames` of its set says.
+    pub(crate) frames: BTreeMap<String, u64>,
+}
+
 /// A guest that is ready to boot.
 #[derive(Debug)]
 pub(crate) struct Packed<'a> {
@@ -415,11 +427,11 @@ impl Packed<'_> {
         options
     }
 
-    /// Boots it, unless somebody wants an end meanwhile; what the plugin counted.
+    /// Boots it, unless somebody wants an end meanwhile; what was counted.
     ///
     /// # Errors
     /// Why there is nothing to report.
-    pub(crate) fn boot(&self, stop: Option<&AtomicBool>) -> Result<Results, BootError> {
+    pub(crate) fn boot(&self, stop: Option<&AtomicBool>) -> Result<Outcome, BootError> {
         let bytes = self.scenario.scratch();
         let scratch = (bytes > 0).then(|| self.own.path().join(SCRATCH));
         if let Some(image) = &scratch {
@@ -446,7 +458,8 @@ impl Packed<'_> {
             let why = "the guest's end was not seen";
             return Err(BootError::Results(why.into()));
         }
-        Ok(results)
+        let frames = script::frames_told(&String::from_utf8_lossy(&said));
+        Ok(Outcome { results, frames })
     }
 
     /// All that its counts follow from, as text; `sums` are those of the tools.

@@ -7,11 +7,10 @@ use std::{
     time::Instant,
 };
 
-use piebald_qemu::system::results::Results;
 use piebald_store::{Store, digest, digest_of_file};
 use serde::Serialize;
 
-use crate::boot::BootError;
+use crate::boot::{BootError, Outcome};
 
 /// Sums of what the boots of a scenario have in common.
 #[derive(Clone, Debug, Serialize)]
@@ -61,8 +60,8 @@ pub(crate) fn keep(
     store: &Store,
     text: &str,
     stop: Option<&AtomicBool>,
-    boot: impl FnOnce() -> Result<Results, BootError>,
-) -> Result<Results, BootError> {
+    boot: impl FnOnce() -> Result<Outcome, BootError>,
+) -> Result<Outcome, BootError> {
     if let Some(found) = store.get(text) {
         return Ok(found);
     }
@@ -79,10 +78,10 @@ pub(crate) fn keep(
         return Ok(found);
     }
     let began = Instant::now();
-    let results = boot()?;
-    store.put(text, &results, began.elapsed());
+    let outcome = boot()?;
+    store.put(text, &outcome, began.elapsed());
     drop(lease);
-    Ok(results)
+    Ok(outcome)
 }
 
 /// The sum of a file, or of a folder: names, rights and contents of all that lies in it.
@@ -180,7 +179,7 @@ mod tests {
     fn what_was_booted_is_not_booted_again_but_what_failed_is() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(folder.path(), "e").expect("a store");
-        let results = crate::study::tests::results;
+        let results = crate::study::tests::outcome;
         let fails = || Err(BootError::Results("torn".to_owned()));
         assert!(keep(&store, "a", None, fails).is_err());
         let looks = Store::to_look(folder.path(), "e");

@@ -1,6 +1,6 @@
 //! What the guest does: a script for its shell.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use piebald_experiment::{Measure, Policy, Program};
 
@@ -22,6 +22,9 @@ pub const CODES: [(i32, &str); 4] = [
 
 /// There once the module has refused colours: programs may end with any status.
 const REFUSED: &str = "/tmp/refused";
+
+/// What the guest tells of the frames of the target's colours begins with this.
+const FRAMES: &str = "told frames ";
 
 /// Where the module has its colour sets.
 const SETS: &str = "/sys/kernel/config/piebald";
@@ -86,6 +89,10 @@ pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: 
         "{}; ended $? 104",
         launch(scenario, target, policy, how)
     );
+    if scenario.colors(policy, target).is_some() {
+        let set = set_of(scenario, target);
+        let _ = writeln!(text, "sed 's/^/{FRAMES}/' {set}/frames >/dev/ttyS1");
+    }
     // One that is there no more is asked how it ended.
     text += "for each in $others; do\n";
     text += "kill \"$each\" || { wait \"$each\"; ended $? 103; exit 103; }\ndone\n";
@@ -133,11 +140,8 @@ fn launch(scenario: &Scenario, program: &Program, policy: &Policy, how: &str) ->
     match scenario.colors(policy, program) {
         None => command,
         Some([colors, mode]) => {
-            // By its place: its name may be anything that a shell has other uses for.
-            let mut all = scenario.experiment.program.iter();
-            let place = all.position(|other| std::ptr::eq(other, program));
-            let name = format!("program-{}", place.unwrap_or(0) + 1);
-            let (set, group) = (format!("{SETS}/{name}"), format!("/groups/{name}"));
+            let name = group_of(scenario, program);
+            let (set, group) = (set_of(scenario, program), format!("/groups/{name}"));
             let enter = format!(
                 "[ -e {set} ] || {{ mkdir {group} {set} && echo {mode} >{set}/mode && \
                  echo {colors} >{set}/colors && echo /{name} >{set}/attach; }} || \
@@ -147,6 +151,27 @@ fn launch(scenario: &Scenario, program: &Program, policy: &Policy, how: &str) ->
             format!("sh -c {} sh {command}", quote(&enter))
         }
     }
+}
+
+/// The name of a program's group: by its place, as its name may be anything that a shell has other uses for.
+fn group_of(scenario: &Scenario, program: &Program) -> String {
+    let mut all = scenario.experiment.program.iter();
+    let place = all.position(|other| std::ptr::eq(other, program));
+    format!("program-{}", place.unwrap_or(0) + 1)
+}
+
+/// The directory of its colours.
+fn set_of(scenario: &Scenario, program: &Program) -> String {
+    format!("{SETS}/{}", group_of(scenario, program))
+}
+
+/// Who held the frames of the target's colours, of what the guest told.
+pub fn frames_told(said: &str) -> BTreeMap<String, u64> {
+    let lines = said.lines().filter_map(|line| line.strip_prefix(FRAMES));
+    let pairs = lines.filter_map(|line| line.trim().split_once(' '));
+    pairs
+        .filter_map(|(name, number)| Some((name.to_owned(), number.parse().ok()?)))
+        .collect()
 }
 
 /// A word as the shell reads it.
@@ -242,6 +267,26 @@ mod tests {
         }
         let target = both.lines().find(|l| l.contains("mergesort"));
         assert!(target.is_some_and(|l| l.starts_with("launch 0 once")));
+    }
+
+    #[test]
+    fn frames_of_the_targets_colors_are_told() {
+        let mut scenario = scenario();
+        let of = |s: &Scenario| script(s, &s.policies()[1], true, 0);
+        assert!(!of(&scenario).contains("/frames"), "it has none");
+        let colors = &mut scenario.experiment.policy[1].colors;
+        let some = colors["grep"].clone();
+        colors.insert("sort".to_owned(), some);
+        let text = of(&scenario);
+        let line =
+            "sed 's/^/told frames /' /sys/kernel/config/piebald/program-1/frames >/dev/ttyS1";
+        assert!(text.lines().any(|l| l == line), "{text}");
+        let said = "told frames total 8192\r\ntold frames others 3\nothers 4\ntold frames x y\n";
+        let frames = frames_told(said);
+        assert_eq!(
+            (frames["total"], frames["others"], frames.len()),
+            (8192, 3, 2)
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
 use piebald_experiment::{self as experiment, Document, Policy, Program};
 use piebald_hw::spec::MachineSpec;
 use piebald_lab::{
-    Counted,
+    Counted, guests,
     host::{Ground, Hosted, NoStudy, Show},
     machine_lines,
     runs::{self, Listed},
@@ -20,7 +20,7 @@ use piebald_qemu::system::results::{Results, VcpuCounts};
 use piebald_report::{Extra, MachineSummary, Metrics, PolicyResult, ProgramResult, Role, Study};
 
 use crate::{
-    boot::{BootError, Tools},
+    boot::{BootError, Outcome, Tools},
     held,
     kept::keep,
     scenario::{Scenario, command, srm, vcpu},
@@ -52,7 +52,28 @@ impl Listed for Planned {
 struct Seen {
     /// The target's counts, by virtual processor.
     vcpus: Vec<VcpuCounts>,
-    results: Results,
+    /// Those of each of its runs.
+    runs: Vec<Vec<VcpuCounts>>,
+    outcome: Outcome,
+}
+
+impl Seen {
+    fn of(outcome: Outcome) -> Result<Self, BootError> {
+        let vcpus = region(&outcome.results)?;
+        let runs = runs_of(&outcome.results)?;
+        Ok(Self {
+            vcpus,
+            runs,
+            outcome,
+        })
+    }
+
+    /// What the target's runs counted on a virtual processor.
+    fn runs(&self, vcpu: u16) -> Vec<Counted> {
+        let runs = self.runs.iter();
+        runs.filter_map(|run| run.get(usize::from(vcpu)).map(counted))
+            .collect()
+    }
 }
 
 /// A boot that gave nothing.
@@ -157,16 +178,15 @@ impl Scenario {
             let packed = tools.pack(self, policy, planned.together, planned.repetition)?;
             // What gives no counts is not kept.
             let make = || {
-                let results = packed.boot(stop)?;
-                region(&results)?;
-                Ok(results)
+                let outcome = packed.boot(stop)?;
+                region(&outcome.results)?;
+                Ok(outcome)
             };
-            let results = match ground.store.zip(sums.as_ref()) {
+            let outcome = match ground.store.zip(sums.as_ref()) {
                 None => make()?,
                 Some((store, sums)) => keep(store, &packed.identity(sums)?, stop, make)?,
             };
-            let vcpus = region(&results)?;
-            Ok(Seen { vcpus, results })
+            Seen::of(outcome)
         };
         let hooks = Hooks {
             stop,
@@ -226,7 +246,7 @@ fn run_with(scenario: &Scenario, hooks: Hooks<'_>, boot: Boot<'_>) -> Result<Stu
     study.warnings.extend(left.warnings);
     seen.iter()
         .flatten()
-        .for_each(|s| weigh(&mut study, &s.results));
+        .for_each(|s| weigh(&mut study, &s.outcome.results));
     let booted = Booted {
         scenario,
         plan: &plan,
@@ -247,7 +267,10 @@ fn run_with(scenario: &Scenario, hooks: Hooks<'_>, boot: Boot<'_>) -> Result<Stu
     if study.policies.is_empty() {
         return Err(BootError::Stopped);
     }
-    let works = seen.iter().flatten().map(|s| s.results.work.cpu_seconds);
+    let works = seen
+        .iter()
+        .flatten()
+        .map(|s| s.outcome.results.work.cpu_seconds);
     let cpu_seconds: f64 = works.sum();
     if cpu_seconds > 0.0 {
         study.notes.push(format!(
@@ -286,7 +309,7 @@ fn title(scenario: &Scenario, planned: &Planned) -> String {
     format!("{policy}, {phase}, repetition {}", planned.repetition + 1)
 }
 
-/// The counts of the region, by virtual processor.
+/// The counts of the region, by virtual processor: what was written last.
 fn region(results: &Results) -> Result<Vec<VcpuCounts>, BootError> {
     let found = results.dumps.iter().rev().find(|d| d.region == REGION);
     let dump = found.ok_or_else(|| {
@@ -295,6 +318,25 @@ fn region(results: &Results) -> Result<Vec<VcpuCounts>, BootError> {
         ))
     })?;
     Ok(dump.vcpus.clone())
+}
+
+/// The counts of each run: of a target that writes the region after each, what came since the one before.
+fn runs_of(results: &Results) -> Result<Vec<Vec<VcpuCounts>>, BootError> {
+    let mut before: Option<&Vec<VcpuCounts>> = None;
+    let mut runs = Vec::new();
+    for dump in results.dumps.iter().filter(|d| d.region == REGION) {
+        let of_vcpu = |(at, now): (usize, &VcpuCounts)| match before.and_then(|b| b.get(at)) {
+            None => Some(now.clone()),
+            Some(before) => now.since(before),
+        };
+        let run: Option<Vec<VcpuCounts>> = dump.vcpus.iter().enumerate().map(of_vcpu).collect();
+        let run = run.ok_or_else(|| {
+            BootError::Results(format!("region {REGION} was cleared between two runs"))
+        })?;
+        runs.push(run);
+        before = Some(&dump.vcpus);
+    }
+    Ok(runs)
 }
 
 /// Notes how much was simulated, and what weakens it.
@@ -392,7 +434,7 @@ impl Booted<'_> {
         let together = self.scenario.phases().contains(&true);
         let seen = self.seen(at, 0, together)?;
         let policy = &self.scenario.policies()[at];
-        held::set_map(self.scenario, policy, together, &seen.results)
+        held::set_map(self.scenario, policy, together, &seen.outcome.results)
     }
 
     fn policy(&self, at: usize, whole: &[u32]) -> PolicyResult {
@@ -409,13 +451,25 @@ impl Booted<'_> {
 
     fn program(&self, at: usize, program: &Program, whole: &[u32]) -> ProgramResult {
         let scenario = self.scenario;
-        let of = |together: bool| {
-            let seen = whole.iter().filter_map(|r| self.seen(at, *r, together));
-            let counts = seen.filter_map(|s| s.vcpus.get(usize::from(vcpu(program))));
-            metrics(scenario, &counts.map(counted).collect::<Vec<Counted>>())
-        };
         let phases = scenario.phases();
         let is_target = program.name() == scenario.target().name();
+        let of = |together: bool| {
+            let seen = || whole.iter().filter_map(|r| self.seen(at, *r, together));
+            let counts = seen().filter_map(|s| s.vcpus.get(usize::from(vcpu(program))));
+            let mut metrics = metrics(scenario, &counts.map(counted).collect::<Vec<Counted>>());
+            if is_target {
+                let runs = seen().map(|s| s.runs(vcpu(program)));
+                let last = metrics.mpki.len().saturating_sub(1);
+                metrics
+                    .extra
+                    .extend(guests::of_runs(&runs.collect::<Vec<_>>(), last));
+                let frames = seen().map(|s| &s.outcome.frames);
+                metrics
+                    .extra
+                    .extend(guests::of_frames(&frames.collect::<Vec<_>>()));
+            }
+            metrics
+        };
         let alone = if is_target && phases.contains(&false) {
             of(false)
         } else {

@@ -48,7 +48,15 @@ fn counts(instructions: u64, time_ps: u64, misses: u64) -> VcpuCounts {
 fn seen(of_sort: VcpuCounts) -> Seen {
     Seen {
         vcpus: vec![counts(500, 1000, 4), of_sort],
+        runs: Vec::new(),
+        outcome: outcome(),
+    }
+}
+
+pub(crate) fn outcome() -> Outcome {
+    Outcome {
         results: results(),
+        frames: Default::default(),
     }
 }
 
@@ -100,6 +108,48 @@ fn figures_are_those_of_the_programs_own_processor() {
     assert!(unknown.iter().all(|u| u.n() == 0), "only a kernel can tell");
     let scanned = scan.together.as_ref().expect("was there");
     assert_eq!(scanned.instructions.mean, 500.0);
+}
+
+#[test]
+fn runs_are_what_came_between_two_writes_of_the_region() {
+    let dump = |region, instructions, time_ps, misses| piebald_qemu::system::results::Dump {
+        region,
+        vcpus: vec![counts(7, 7, 7), counts(instructions, time_ps, misses)],
+    };
+    let mut outcome = outcome();
+    let dumps = &mut outcome.results.dumps;
+    *dumps = vec![
+        dump(1, 1_000_000, 1_000_000_000, 5),
+        dump(2, 9, 9, 9),
+        dump(1, 2_000_000, 4_000_000_000, 6),
+        dump(1, 3_000_000, 5_000_000_000, 90),
+    ];
+    outcome.frames = [("total".to_owned(), 100), ("others".to_owned(), 7)].into();
+    let scenario = scenario();
+    let boot = |_: &Planned| Seen::of(outcome.clone());
+    let study = run_with(&scenario, Hooks::default(), &boot).expect("runs");
+    let [sort, scan] = &study.policies[0].programs[..] else {
+        panic!("two programs");
+    };
+    let extra = |name: &str| {
+        let mut all = sort.alone.extra.iter();
+        all.find(|extra| extra.name == name)
+            .map(|extra| extra.value.mean)
+    };
+    assert_eq!(sort.alone.instructions.mean, 3e6);
+    assert_eq!(extra("runs"), Some(3.0));
+    assert_eq!(extra("time of the slowest run"), Some(3.0));
+    assert_eq!(extra("last-level misses of the worst run"), Some(84.0));
+    assert_eq!(extra("frames of its colors"), Some(100.0));
+    assert_eq!(extra("frames of others in its colors"), Some(7.0));
+    assert!(scan.alone.extra.is_empty());
+
+    outcome.results.dumps.push(dump(1, 10, 10, 10));
+    let error = Seen::of(outcome).err().expect("it was cleared").to_string();
+    assert_eq!(
+        error,
+        "the plugin's results: region 1 was cleared between two runs"
+    );
 }
 
 #[test]

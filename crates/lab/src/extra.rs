@@ -1,8 +1,9 @@
 //! Names of the quantities that only some studies have.
 
-use crate::{course, memory};
+use crate::{course, guests, memory};
 
 /// All of them.
 pub fn extra_names() -> impl Iterator<Item = &'static str> {
-    memory::extra_names().chain(course::names())
+    let modelled = memory::extra_names().chain(course::names());
+    modelled.chain(guests::names())
 }

@@ -15,6 +15,7 @@ mod drawn;
 mod executed;
 mod extra;
 mod foresee;
+pub mod guests;
 pub mod host;
 mod jobs;
 mod memory;

@@ -120,6 +120,60 @@ pub struct LevelCounts {
     pub misses: u64,
 }
 
+impl VcpuCounts {
+    /// What came since `before`; none if something was less then.
+    pub fn since(&self, before: &Self) -> Option<Self> {
+        // Every field by its name: one that comes is not forgotten.
+        let Self {
+            instructions,
+            references,
+            time_ps,
+            ref levels,
+            memory_reads,
+            prefetch_reads,
+            memory_writes,
+            row_hits,
+            row_closed,
+            row_conflicts,
+            transfers,
+            upgrades,
+            nt_loads,
+            nt_stores,
+            locked,
+            shared_writes,
+        } = *self;
+        let level = |(at, now): (usize, &LevelCounts)| {
+            let before = before.levels.get(at).copied().unwrap_or_default();
+            Some(LevelCounts {
+                accesses: now.accesses.checked_sub(before.accesses)?,
+                misses: now.misses.checked_sub(before.misses)?,
+            })
+        };
+        Some(Self {
+            instructions: instructions.checked_sub(before.instructions)?,
+            references: references.checked_sub(before.references)?,
+            time_ps: time_ps.checked_sub(before.time_ps)?,
+            levels: levels
+                .iter()
+                .enumerate()
+                .map(level)
+                .collect::<Option<_>>()?,
+            memory_reads: memory_reads.checked_sub(before.memory_reads)?,
+            prefetch_reads: prefetch_reads.checked_sub(before.prefetch_reads)?,
+            memory_writes: memory_writes.checked_sub(before.memory_writes)?,
+            row_hits: row_hits.checked_sub(before.row_hits)?,
+            row_closed: row_closed.checked_sub(before.row_closed)?,
+            row_conflicts: row_conflicts.checked_sub(before.row_conflicts)?,
+            transfers: transfers.checked_sub(before.transfers)?,
+            upgrades: upgrades.checked_sub(before.upgrades)?,
+            nt_loads: nt_loads.checked_sub(before.nt_loads)?,
+            nt_stores: nt_stores.checked_sub(before.nt_stores)?,
+            locked: locked.checked_sub(before.locked)?,
+            shared_writes: shared_writes.checked_sub(before.shared_writes)?,
+        })
+    }
+}
+
 impl Results {
     /// Writes the results to a file, which is never half written.
     ///
