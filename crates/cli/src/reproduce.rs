@@ -179,6 +179,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         return list(&args.json);
     };
+    // Checking a paper's files takes threads already.
+    running::threads(args.threads)?;
     let source = paper.open(args.guest)?;
     check(args, &source)?;
     let files = ["report.html", "results.json"].map(str::to_owned);
@@ -187,7 +189,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         files: &[("--json", args.json.path())],
         inputs: &[],
     })?;
-    running::threads(args.threads)?;
     let stop = running::stop_flag()?;
     let bar = progress::bar(args.quiet);
     let shown = Mutex::new(String::new());
@@ -247,13 +248,13 @@ fn rows_status(args: &Args) -> Result<ExitCode, Failure> {
         }
         None => System::ALL.map(Named::System).to_vec(),
     };
+    running::threads(args.threads)?;
     let mut asked = Vec::new();
     for paper in &papers {
         let source = paper.open(args.guest)?;
         check(args, &source)?;
         asked.push((source, options(args, paper)?));
     }
-    running::threads(args.threads)?;
     rows_status::show(&asked, args.store.as_deref(), (&args.json, args.quiet))
 }
 

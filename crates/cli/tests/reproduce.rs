@@ -302,12 +302,13 @@ fn a_folder_with_two_files_is_a_paper() {
         assert!(done.status.success(), "{}", text(&done.stderr));
         text(&done.stdout)
     };
-    let status = run(&["--status"]);
+    let status = run(&["--status", "--threads", "1"]);
     assert!(
         status.contains("E-1") && status.contains("missing: at least 18"),
         "{status}"
     );
-    let json: Value = serde_json::from_str(&run(&["--json", "-q"])).expect("JSON");
+    let json: Value =
+        serde_json::from_str(&run(&["--json", "-q", "--threads", "2"])).expect("JSON");
     assert_eq!(json["system"], "paper");
     let row = &json["targets"][0];
     assert_eq!((&row["id"], &row["kind"]), (&"E-1".into(), &"H".into()));
