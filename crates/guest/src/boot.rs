@@ -380,7 +380,8 @@ impl Tools {
 pub(crate) struct Outcome {
     /// What the plugin counted.
     pub(crate) results: Results,
-    /// Who held the frames of the target's colours when it had ended, as `frames` of its set says.
+    /// Numbers of the file `frames` of the target's set, which the guest reads when the target has ended: holders of frames by name.
+    /// Empty if the target has no colours.
     pub(crate) frames: BTreeMap<String, u64>,
 }
 
@@ -676,6 +677,43 @@ mod tests {
             (status.code(), &text[..]),
             (Some(143), &b"ready\nasked\n"[..])
         );
+    }
+
+    #[test]
+    fn graphs_are_worked_on_and_checked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = own("graph").expect("is ours");
+        write(folder.path(), MARKS.0, MARKS.1).expect("is written");
+        let programs = folder.path().join("programs");
+        std::fs::create_dir(&programs).expect("is made");
+        compile_one(
+            folder.path(),
+            source,
+            &programs,
+            &["-Wall", "-Wextra", "-Werror"],
+        )
+        .expect("compiles");
+        let code = |words: &str| {
+            let mut graph = Command::new(programs.join("graph"));
+            graph.args(words.split_whitespace());
+            output_of(&mut graph).expect("it ran").status.code()
+        };
+        for what in ["bfs", "pr", "cg"] {
+            for size in ["2 1 1", "1000 1 3", "1000 8 40"] {
+                assert_eq!(code(&format!("{what} {size}")), Some(0), "{what} {size}");
+            }
+        }
+        for words in [
+            "",
+            "dfs 10 1 1",
+            "pr 1 1 1",
+            "pr 10 0 1",
+            "pr 10 65 1",
+            "pr 10 1 0",
+            "pr 10 1",
+        ] {
+            assert_eq!(code(words), Some(2), "{words}");
+        }
     }
 
     #[test]

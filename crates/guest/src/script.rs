@@ -165,7 +165,7 @@ fn set_of(scenario: &Scenario, program: &Program) -> String {
     format!("{SETS}/{}", group_of(scenario, program))
 }
 
-/// Who held the frames of the target's colours, of what the guest told.
+/// Reads the numbers of the target's file `frames` out of what the guest told.
 pub fn frames_told(said: &str) -> BTreeMap<String, u64> {
     let lines = said.lines().filter_map(|line| line.strip_prefix(FRAMES));
     let pairs = lines.filter_map(|line| line.trim().split_once(' '));

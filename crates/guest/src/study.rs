@@ -176,10 +176,11 @@ impl Scenario {
         let boot = |planned: &Planned| {
             let policy = &Self::policies(self)[planned.policy];
             let packed = tools.pack(self, policy, planned.together, planned.repetition)?;
+            let has_colors = self.colors(policy, self.target()).is_some();
             // What gives no counts is not kept.
             let make = || {
                 let outcome = packed.boot(stop)?;
-                region(&outcome.results)?;
+                check(&outcome, has_colors)?;
                 Ok(outcome)
             };
             let outcome = match ground.store.zip(sums.as_ref()) {
@@ -307,6 +308,18 @@ fn title(scenario: &Scenario, planned: &Planned) -> String {
     };
     let policy = &scenario.policies()[planned.policy].name;
     format!("{policy}, {phase}, repetition {}", planned.repetition + 1)
+}
+
+/// Does it have all that a study is made of?
+fn check(outcome: &Outcome, has_colors: bool) -> Result<(), BootError> {
+    region(&outcome.results)?;
+    runs_of(&outcome.results)?;
+    match guests::missing_frames(&outcome.frames).filter(|_| has_colors) {
+        None => Ok(()),
+        Some(name) => Err(BootError::Results(format!(
+            "the guest did not tell \"{name}\" of the frames of the target's colors"
+        ))),
+    }
 }
 
 /// The counts of the region, by virtual processor: what was written last.

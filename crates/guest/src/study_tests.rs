@@ -124,7 +124,10 @@ fn runs_are_what_came_between_two_writes_of_the_region() {
         dump(1, 2_000_000, 4_000_000_000, 6),
         dump(1, 3_000_000, 5_000_000_000, 90),
     ];
-    outcome.frames = [("total".to_owned(), 100), ("others".to_owned(), 7)].into();
+    let told = ["total", "sharing", "others", "dying", "pinned", "kernel"];
+    let numbers = [100, 0, 7, 0, 0, 30];
+    outcome.frames = told.map(str::to_owned).into_iter().zip(numbers).collect();
+    assert!(check(&outcome, true).is_ok());
     let scenario = scenario();
     let boot = |_: &Planned| Seen::of(outcome.clone());
     let study = run_with(&scenario, Hooks::default(), &boot).expect("runs");
@@ -144,7 +147,15 @@ fn runs_are_what_came_between_two_writes_of_the_region() {
     assert_eq!(extra("frames of others in its colors"), Some(7.0));
     assert!(scan.alone.extra.is_empty());
 
+    let mut torn = outcome.clone();
+    torn.frames.remove("others");
+    assert!(check(&torn, false).is_ok(), "it has no colors");
+    let error = check(&torn, true).expect_err("it has").to_string();
+    let says = "the guest did not tell \"others\" of the frames of the target's colors";
+    assert_eq!(error, format!("the plugin's results: {says}"));
+
     outcome.results.dumps.push(dump(1, 10, 10, 10));
+    assert!(check(&outcome, false).is_err(), "it is not kept");
     let error = Seen::of(outcome).err().expect("it was cleared").to_string();
     assert_eq!(
         error,

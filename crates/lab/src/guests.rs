@@ -23,7 +23,7 @@ const OF_RUNS: [Figure; 4] = [
 
 type Figure = (&'static str, &'static str, fn(&[(f64, f64)]) -> f64);
 
-/// Who holds frames, and the names of `frames` of a set that are summed up.
+/// Figures of frames, and which lines of a set's file `frames` each sums up.
 const OF_FRAMES: [(&str, &[&str]); 3] = [
     ("frames of its colors", &["total"]),
     (
@@ -61,9 +61,16 @@ pub fn of_runs(repetitions: &[Vec<Counted>], last: usize) -> Vec<Extra> {
     OF_RUNS.map(figure).into()
 }
 
-/// Of what `frames` of a target's set said in each repetition, where it has colours.
+/// The first line of a set's file `frames` that these figures need and that is not there.
+pub fn missing_frames(frames: &BTreeMap<String, u64>) -> Option<&'static str> {
+    let mut needed = OF_FRAMES.iter().flat_map(|(_, of)| of.iter().copied());
+    needed.find(|name| !frames.contains_key(*name))
+}
+
+/// Of the numbers in the file `frames` of a target's set, of each repetition; none if they are not there in all.
 pub fn of_frames(repetitions: &[&BTreeMap<String, u64>]) -> Vec<Extra> {
-    if repetitions.is_empty() || repetitions.iter().any(|frames| frames.is_empty()) {
+    let is_missing = |frames: &&BTreeMap<String, u64>| missing_frames(frames).is_some();
+    if repetitions.is_empty() || repetitions.iter().any(is_missing) {
         return Vec::new();
     }
     let figure = |(name, of): (&str, &[&str])| {
@@ -129,6 +136,14 @@ mod tests {
         assert!(
             of_frames(&[&one, &none]).is_empty(),
             "in one boot it had no colors"
+        );
+        assert_eq!(missing_frames(&one), None);
+        let mut torn = one.clone();
+        torn.remove("dying");
+        assert_eq!(missing_frames(&torn), Some("dying"));
+        assert!(
+            of_frames(&[&one, &torn]).is_empty(),
+            "what is not told is not 0"
         );
     }
 }
