@@ -518,11 +518,13 @@ memory_nodes() {
 
 # Runs QEMU for boot; sets `code`.
 emulate() {
-    local running watcher=''
+    local running watcher='' bound=()
     code=0
     : >"$scratch/status"
     if [ "$quiet" = 1 ]; then
-        timeout --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
+        # Where this script itself is killed, as with all of its process group, the kernel ends timeout, and that QEMU.
+        if setpriv --pdeathsig TERM true 2>/dev/null; then bound=(setpriv --pdeathsig TERM); fi
+        ${bound[@]+"${bound[@]}"} timeout --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
             </dev/null >"$scratch/console" &
         # Whoever ends this script ends QEMU.
         running=$!
