@@ -2,7 +2,7 @@
 //!
 //! `scripts/guest.sh` fetches the kernel, packs the initial file system and starts QEMU; it
 //! is part of this library, and so are the programs of `programs/`, which are compiled
-//! without shared libraries when a scenario is prepared.
+//! when a scenario is prepared.
 
 use std::{
     collections::BTreeMap,
@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     inputs,
     kept::{Sums, sum_of},
+    programs::{compile, compile_one, own},
     scenario::{Scenario, command},
     script::{self, CODES},
 };
@@ -36,21 +37,6 @@ use crate::{
 const SCRIPTS: [(&str, &str); 2] = [
     ("guest.sh", include_str!("../../../scripts/guest.sh")),
     ("setup.sh", include_str!("../../../scripts/setup.sh")),
-];
-const MARKS: (&str, &str) = ("mark.h", include_str!("../programs/mark.h"));
-/// What the distribution's PostMark reads: SRM-buffer's settings on 64 files.
-const POSTMARK: (&str, &str) = ("postmark.conf", include_str!("../programs/postmark.conf"));
-const PROGRAMS: [(&str, &str); 10] = [
-    ("fft", include_str!("../programs/fft.c")),
-    ("graph", include_str!("../programs/graph.c")),
-    ("launch", include_str!("../programs/launch.c")),
-    ("lu", include_str!("../programs/lu.c")),
-    ("mergesort", include_str!("../programs/mergesort.c")),
-    ("mm", include_str!("../programs/mm.c")),
-    ("records", include_str!("../programs/records.c")),
-    ("scan", include_str!("../programs/scan.c")),
-    ("session", include_str!("../programs/session.c")),
-    ("walk", include_str!("../programs/walk.c")),
 ];
 /// Where they are in the guest.
 const PROGRAMS_DIR: &str = "/piebald/programs";
@@ -476,68 +462,17 @@ impl Packed<'_> {
     }
 }
 
-fn failed(path: &Path, source: std::io::Error) -> BootError {
+pub(crate) fn failed(path: &Path, source: std::io::Error) -> BootError {
     BootError::File {
         path: path.to_owned(),
         source,
     }
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, BootError> {
+pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, BootError> {
     let path = folder.join(name);
     std::fs::write(&path, text).map_err(|e| failed(&path, e))?;
     Ok(path)
-}
-
-/// Compiles the programs that come with Piebald, without shared libraries, into the folder
-/// `programs` of a folder: those that guests run, for recordings of the same.
-///
-/// # Errors
-/// What is missing or failed.
-pub(crate) fn compile(folder: &Path) -> Result<(), BootError> {
-    let programs = folder.join("programs");
-    std::fs::create_dir_all(&programs).map_err(|e| failed(&programs, e))?;
-    write(folder, MARKS.0, MARKS.1)?;
-    write(&programs, POSTMARK.0, POSTMARK.1)?;
-    for source in &PROGRAMS {
-        compile_one(folder, source, &programs, &[])?;
-    }
-    Ok(())
-}
-
-/// Compiles a program that comes with Piebald from `folder` to `programs`.
-fn compile_one(
-    folder: &Path,
-    (name, text): &(&str, &str),
-    programs: &Path,
-    options: &[&str],
-) -> Result<(), BootError> {
-    let source = write(folder, &format!("{name}.c"), text)?;
-    let mut cc = Command::new("cc");
-    cc.args(["-O2", "-static"]).args(options).arg("-o");
-    cc.arg(programs.join(name)).arg(source).arg("-lm");
-    run("cc", &mut cc).map(drop)
-}
-
-/// Is it a program that comes with Piebald, or is on this computer?
-pub(crate) fn has_program(name: &str) -> bool {
-    own(name).is_some() || find::program(OsStr::new(name)).is_some()
-}
-
-/// Does it come with Piebald?
-pub fn own_program(name: &str) -> bool {
-    own(name).is_some()
-}
-
-/// The texts that are compiled of the programs that come with Piebald, and what they read.
-pub fn sources() -> impl Iterator<Item = &'static str> {
-    let programs = PROGRAMS.iter().map(|(_, text)| *text);
-    programs.chain([MARKS.1, POSTMARK.1])
-}
-
-/// The source of a program that comes with Piebald.
-fn own(name: &str) -> Option<&'static (&'static str, &'static str)> {
-    PROGRAMS.iter().find(|(ours, _)| *ours == name)
 }
 
 /// An image of a file system of that many bytes.
@@ -567,7 +502,7 @@ pub(crate) fn write_files(files: &[MadeFile], folder: &Path) -> Result<(), BootE
 }
 
 /// Runs a tool that must succeed; what it printed.
-fn run(tool: &str, command: &mut Command) -> Result<Vec<u8>, BootError> {
+pub(crate) fn run(tool: &str, command: &mut Command) -> Result<Vec<u8>, BootError> {
     let ended = output_of(command)?;
     if ended.status.success() {
         return Ok(ended.stdout);
@@ -677,43 +612,6 @@ mod tests {
             (status.code(), &text[..]),
             (Some(143), &b"ready\nasked\n"[..])
         );
-    }
-
-    #[test]
-    fn graphs_are_worked_on_and_checked() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let source = own("graph").expect("is ours");
-        write(folder.path(), MARKS.0, MARKS.1).expect("is written");
-        let programs = folder.path().join("programs");
-        std::fs::create_dir(&programs).expect("is made");
-        compile_one(
-            folder.path(),
-            source,
-            &programs,
-            &["-Wall", "-Wextra", "-Werror"],
-        )
-        .expect("compiles");
-        let code = |words: &str| {
-            let mut graph = Command::new(programs.join("graph"));
-            graph.args(words.split_whitespace());
-            output_of(&mut graph).expect("it ran").status.code()
-        };
-        for what in ["bfs", "pr", "cg"] {
-            for size in ["2 1 1", "1000 1 3", "1000 8 40"] {
-                assert_eq!(code(&format!("{what} {size}")), Some(0), "{what} {size}");
-            }
-        }
-        for words in [
-            "",
-            "dfs 10 1 1",
-            "pr 1 1 1",
-            "pr 10 0 1",
-            "pr 10 65 1",
-            "pr 10 1 0",
-            "pr 10 1",
-        ] {
-            assert_eq!(code(words), Some(2), "{words}");
-        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use piebald_experiment::{HostName, MadeFile, Refused};
 use piebald_lab::host::{Hosted, Hosts, ModelAlone};
 
-use crate::{Scenario, boot};
+use crate::{Scenario, boot, programs};
 
 /// The model, and guests.
 pub struct AllHosts;
@@ -19,11 +19,11 @@ impl Hosts for AllHosts {
     }
 
     fn has_program(&self, name: &str) -> bool {
-        boot::has_program(name)
+        programs::has_program(name)
     }
 
     fn compile(&self, folder: &Path) -> Result<(), String> {
-        boot::compile(folder).map_err(|e| e.to_string())
+        programs::compile(folder).map_err(|e| e.to_string())
     }
 
     fn write_files(&self, files: &[MadeFile], folder: &Path) -> Result<(), String> {

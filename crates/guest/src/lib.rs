@@ -7,7 +7,7 @@
 //!
 //! * `scenario`: what to run; `inputs`: the files that programs read;
 //! * `script`: what the guest does; `boot`: QEMU, the plugin, and the results;
-//! * `kept`: boots that were made before;
+//! * `kept`: boots that were made before; `programs`: what comes with Piebald and runs in guests;
 //! * `study`: from counters to the record that is reported;
 //! * `hosts`: the model and guests, for whoever knows hosts by their trait alone.
 
@@ -17,11 +17,13 @@ mod held;
 mod hosts;
 mod inputs;
 mod kept;
+mod programs;
 mod scenario;
 mod script;
 mod study;
 
-pub use boot::{BootError, own_program, sources};
+pub use boot::BootError;
 pub use check::{Finding, check};
 pub use hosts::AllHosts;
+pub use programs::{own_program, sources};
 pub use scenario::Scenario;
